@@ -1,0 +1,66 @@
+"""The values that pass between parsers, chunkers and the store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+BlockKind = Literal["heading", "paragraph", "code", "table", "list", "question", "answer", "page"]
+
+
+@dataclass(frozen=True)
+class Block:
+    """A structural part of a document: `document.text[start:end]`, in code points, 0-based, half open."""
+
+    kind: BlockKind
+    start: int
+    end: int
+    heading_path: tuple[str, ...] = ()
+    page: int | None = None  # 1-based
+
+
+@dataclass(frozen=True)
+class Document:
+    """The normalised text of one source; all offsets of chunks and blocks refer to `text`.
+
+    `text` holds no NUL, no lone surrogate and no carriage return, and is NFC.
+    """
+
+    text: str
+    title: str = ""
+    content_type: str = "text/plain"
+    language: str | None = None  # ISO 639-1 where known
+    canonical_url: str | None = None
+    blocks: tuple[Block, ...] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """A passage of a document: `document.text[start:end] == content`, always."""
+
+    index: int
+    content: str
+    start: int
+    end: int
+    token_count: int  # words and punctuation marks
+    page: int | None = None  # 1-based page of the first character
+    page_end: int | None = None
+    heading_path: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Record:
+    """One source found in a file: the file itself (`key == ""`), or a record of a collection file.
+
+    `status` is `ready` with a document, `no_text` where it was read and holds no text,
+    or `failed` with an error that names the line, page or reason.
+    """
+
+    key: str
+    name: str
+    status: Literal["ready", "no_text", "failed"]
+    document: Document | None = None
+    error: str | None = None
+    source_type: str = "file"  # file, faq, record, page

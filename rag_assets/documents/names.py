@@ -1,0 +1,33 @@
+"""What a file's name and its declared content type say about it."""
+
+from __future__ import annotations
+
+from email.message import Message
+from pathlib import PurePosixPath
+from urllib.parse import unquote, urlsplit
+
+
+def is_web(uri: str) -> bool:
+    """Tell whether `uri` is an http or https address."""
+    return uri.lower().startswith(("http://", "https://"))
+
+
+def suffix(name: str) -> str:
+    """Return the suffix of a file name, path or URI, in lower case with its dot, or `""`."""
+    path = unquote(urlsplit(name).path) if is_web(name) else name
+    return PurePosixPath(path.replace("\\", "/")).suffix.lower()
+
+
+def media_type(content_type: str | None) -> str:
+    """Return `type/subtype` of a Content-Type header in lower case, or `""`."""
+    return (content_type or "").partition(";")[0].strip().lower()
+
+
+def charset(content_type: str | None) -> str | None:
+    """Return the charset parameter of a Content-Type header."""
+    if not content_type or ";" not in content_type:
+        return None
+    message = Message()
+    message["Content-Type"] = content_type.replace("\r", " ").replace("\n", " ")
+    value = message.get_param("charset")
+    return value if isinstance(value, str) else None

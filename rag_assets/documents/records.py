@@ -1,0 +1,171 @@
+"""Collection files: each row of a JSONL, JSON or CSV file is a source of its own."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from rag_assets.documents.building import failed, whole_file
+from rag_assets.documents.faq import faq_record, pair_columns
+from rag_assets.documents.model import Block, Document, Record
+from rag_assets.documents.names import charset, media_type, suffix
+from rag_assets.documents.normalize import clean_json, decode, normalize
+from rag_assets.documents.rows import Row, csv_rows, json_array, json_lines
+from rag_assets.errors import ParseError
+
+_ID_FIELDS = ("_id", "id", "doc_id")
+_LANGUAGE_FIELDS = ("language", "lang")
+_URL_FIELDS = ("canonical_url", "url")
+
+
+def parse_jsonl(data: bytes, name: str, content_type: str | None) -> list[Record]:
+    """Parse JSON lines: question and answer pairs, or records in BEIR layout (`_id`, `title`, `text`)."""
+    return _collect(json_lines(decode(data, charset(content_type))), _json_row)
+
+
+def parse_json(data: bytes, name: str, content_type: str | None) -> list[Record]:
+    """Parse a JSON array of objects like JSON lines, and any other JSON value as one text."""
+    text = decode(data, charset(content_type))
+    rows = json_array(text)
+    if rows is not None:
+        return _collect(rows, _json_row)
+    text = normalize(text)
+    block = Block("code", len(text) - len(text.lstrip()), len(text.rstrip()))
+    return whole_file(Document(text=text, content_type="application/json", blocks=(block,)), name)
+
+
+def parse_csv(data: bytes, name: str, content_type: str | None) -> list[Record]:
+    """Parse CSV: question and answer pairs, BEIR layout, or else `column: value` lines for each row."""
+    tabs = suffix(name) == ".tsv" or media_type(content_type) == "text/tab-separated-values"
+    text = decode(data, charset(content_type))
+    return _collect(csv_rows(text, "\t" if tabs else None), _csv_record)
+
+
+def _collect(rows: Iterable[Row], convert: Callable[[dict[str, Any]], Record]) -> list[Record]:
+    first_seen: dict[str, Row] = {}
+    records: list[Record] = []
+    for row in rows:
+        record = _convert(row, convert)
+        earlier = first_seen.setdefault(record.key, row)
+        if earlier is not row:
+            reason = f"{row.where} has the same id as {earlier.where}: {record.key!r}"
+            record = failed(row.label, row.label, reason, record.source_type)
+        records.append(record)
+    return records
+
+
+def _convert(row: Row, convert: Callable[[dict[str, Any]], Record]) -> Record:
+    if row.values is None:
+        return failed(row.label, row.label, row.error or f"{row.where} could not be read", "record")
+    try:
+        record = convert(row.values)
+    except (ParseError, RecursionError) as error:
+        # A record that is known by its id keeps its last good version under that id.
+        key = _known_id(row.values) or row.label
+        return failed(key, key, f"{row.where}: {error}", "faq" if pair_columns(row.values) else "record")
+    if record.status == "no_text":
+        return replace(record, error=f"{row.where}: {record.error}")
+    return record
+
+
+def _json_row(values: dict[str, Any]) -> Record:
+    if "text" in values:
+        return _beir_record(values)
+    return _faq_row(values) or _field_record(values)
+
+
+def _csv_record(values: dict[str, Any]) -> Record:
+    if "text" in values and any(field in values for field in _ID_FIELDS):
+        return _beir_record(values)
+    return _faq_row(values) or _field_record(values)
+
+
+def _faq_row(values: dict[str, Any]) -> Record | None:
+    columns = pair_columns(values)
+    if columns is None:
+        return None
+    question, answer = columns
+    return faq_record(values[question], values[answer], _identity(values), _metadata(values, columns))
+
+
+def _beir_record(values: dict[str, Any]) -> Record:
+    title, body = _string(values, "title"), _string(values, "text")
+    text = f"{title}\n\n{body}" if title and body else title or body
+    return _record(values, title, text, _metadata(values, ("title", "text")))
+
+
+def _field_record(values: dict[str, Any]) -> Record:
+    cells = clean_json(values)
+    lines = (f"{name}: {_cell(value)}" for name, value in cells.items() if value not in (None, ""))
+    title = next((cells[name] for name in ("title", "name") if isinstance(cells.get(name), str)), "")
+    return _record(values, title.strip(), "\n".join(lines), _metadata(values, ()))
+
+
+def _record(values: dict[str, Any], title: str, text: str, metadata: dict[str, Any]) -> Record:
+    key = _identity(values) or _content_key(values)
+    if not text or text.isspace():
+        return Record(key, title or key, "no_text", error="it holds no text", source_type="record")
+    document = Document(
+        text=text,
+        title=title,
+        language=_first_string(metadata, _LANGUAGE_FIELDS),
+        canonical_url=_first_string(metadata, _URL_FIELDS),
+        metadata={**metadata, "doc_id": key},
+    )
+    return Record(key, title or key, "ready", document, source_type="record")
+
+
+def _string(values: dict[str, Any], field: str) -> str:
+    value = values.get(field)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise ParseError(f"the field {field!r} is a {type(value).__name__}, not text")
+    return normalize(value)
+
+
+def _cell(value: Any) -> str:
+    return value.strip() if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _identity(values: dict[str, Any]) -> str | None:
+    """Return the first id field that is set, as text; ids are compared as text everywhere."""
+    for field in _ID_FIELDS:
+        value = values.get(field)
+        if value is None or value == "":
+            continue
+        if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+            raise ParseError(f"the field {field!r} is a {type(value).__name__}, not a string or number")
+        return normalize(str(value)).strip() or None
+    return None
+
+
+def _known_id(values: dict[str, Any]) -> str | None:
+    try:
+        return _identity(values)
+    except ParseError:
+        return None
+
+
+def _content_key(values: dict[str, Any]) -> str:
+    content = json.dumps(clean_json(values), sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(content.encode()).hexdigest()[:32]
+
+
+def _metadata(values: dict[str, Any], used: tuple[str, ...]) -> dict[str, Any]:
+    """Return the fields that are neither text nor id; those of a nested `metadata` object come up one level."""
+    skipped = {*used, *_ID_FIELDS}
+    rest = {name: value for name, value in values.items() if name not in skipped}
+    if not rest:
+        return {}
+    nested = rest.pop("metadata", None) if isinstance(rest.get("metadata"), dict) else {}
+    cleaned: dict[str, Any] = clean_json({**(nested or {}), **rest})
+    return cleaned
+
+
+def _first_string(metadata: dict[str, Any], fields: Iterable[str]) -> str | None:
+    values: Iterator[Any] = (metadata.get(field) for field in fields)
+    return next((value for value in values if isinstance(value, str) and value), None)

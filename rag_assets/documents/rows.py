@@ -1,0 +1,124 @@
+"""The rows of a collection file: JSON lines, a JSON array, or CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from rag_assets.errors import ParseError
+
+# The default of 128 KiB a cell refuses ordinary exports of articles.
+csv.field_size_limit(2**31 - 1)
+
+_DELIMITERS = ",;\t|"
+_SNIFFED_ROWS = 20
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of a file, or what is wrong with it. `place` is `line` or `item`; `number` is 1-based."""
+
+    place: str
+    number: int
+    values: dict[str, Any] | None
+    error: str | None = None
+
+    @property
+    def label(self) -> str:
+        return f"{self.place}:{self.number}"
+
+    @property
+    def where(self) -> str:
+        return f"{self.place} {self.number}"
+
+
+def json_lines(text: str) -> Iterator[Row]:
+    """Yield one row for each line that is not blank."""
+    # Not splitlines: U+2028 and U+0085 may stand unescaped inside a JSON string.
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line or line.isspace():
+            continue
+        try:
+            yield _object(json.loads(line), "line", number)
+        except (ValueError, RecursionError) as error:
+            yield Row("line", number, None, f"line {number} is not valid JSON: {error}")
+
+
+def json_array(text: str) -> Iterator[Row] | None:
+    """Return the rows of a JSON array of objects, or None where the text is some other JSON value.
+
+    Raises:
+        ParseError: the text is not JSON; the message says at which line.
+    """
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ParseError(f"not valid JSON: {error}") from error
+    if not isinstance(value, list) or not any(isinstance(item, dict) for item in value):
+        return None
+    return (_object(item, "item", number) for number, item in enumerate(value, start=1))
+
+
+def _object(value: Any, place: str, number: int) -> Row:
+    if isinstance(value, dict):
+        return Row(place, number, value)
+    return Row(place, number, None, f"{place} {number} is a JSON {type(value).__name__}, not an object")
+
+
+def csv_rows(text: str, delimiter: str | None = None) -> Iterator[Row]:
+    """Yield one row for each CSV row that is not blank; the first row names the columns.
+
+    A row with more fields than columns is an error; missing fields at the end are empty. Numbers are those
+    of the line on which a row starts.
+    """
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter or sniff(text), strict=True)
+    header: list[str] | None = None
+    while True:
+        number = reader.line_num + 1
+        try:
+            cells = next(reader, None)
+        except csv.Error as error:
+            yield Row("line", number, None, f"line {number} is not valid CSV: {error}")
+            continue
+        if cells is None:
+            return
+        if not any(cell.strip() for cell in cells):
+            continue
+        if header is None:
+            header = _header(cells)
+        else:
+            yield _csv_row(header, cells, number)
+
+
+def _header(cells: list[str]) -> list[str]:
+    names = [cell.strip() or f"column {position}" for position, cell in enumerate(cells, start=1)]
+    twins = sorted({name for name in names if names.count(name) > 1})
+    if twins:
+        raise ParseError(f"two columns have the same name: {', '.join(twins)}")
+    return names
+
+
+def _csv_row(header: list[str], cells: list[str], number: int) -> Row:
+    extra = cells[len(header) :]
+    if any(cell.strip() for cell in extra):
+        count = f"{len(cells)} fields where the header has {len(header)}"
+        return Row("line", number, None, f"line {number} has {count}")
+    padded = cells + [""] * (len(header) - len(cells))
+    return Row("line", number, dict(zip(header, padded, strict=False)))
+
+
+def sniff(text: str) -> str:
+    """Return the delimiter that splits the first rows into the most equal columns; a comma if none does."""
+    return max(_DELIMITERS, key=lambda delimiter: _fit(text[: 64 * 1024], delimiter))
+
+
+def _fit(sample: str, delimiter: str) -> tuple[float, int]:
+    reader = csv.reader(io.StringIO(sample, newline=""), delimiter=delimiter)
+    widths = [len(cells) for cells, _ in zip(reader, range(_SNIFFED_ROWS), strict=False) if cells]
+    if not widths or widths[0] < 2:
+        return 0.0, 0
+    return sum(width == widths[0] for width in widths) / len(widths), widths[0]

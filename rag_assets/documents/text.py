@@ -1,0 +1,44 @@
+"""Plain text and source code."""
+
+from __future__ import annotations
+
+from rag_assets.documents.building import paragraphs, whole_file
+from rag_assets.documents.model import Document, Record
+from rag_assets.documents.names import charset, suffix
+from rag_assets.documents.normalize import decode, normalize
+
+TEXT_SUFFIXES = (".txt", ".log", ".rst", ".text")
+CODE_TYPES = {
+    ".py": "text/x-python",
+    ".js": "text/javascript",
+    ".ts": "text/x-typescript",
+    ".go": "text/x-go",
+    ".java": "text/x-java",
+    ".sql": "application/sql",
+    ".sh": "text/x-shellscript",
+    ".yaml": "application/yaml",
+    ".yml": "application/yaml",
+    ".toml": "application/toml",
+    ".ini": "text/x-ini",
+    ".cfg": "text/x-ini",
+    ".rs": "text/x-rust",
+    ".c": "text/x-c",
+    ".h": "text/x-c",
+    ".cpp": "text/x-c++",
+    ".rb": "text/x-ruby",
+    ".php": "application/x-php",
+    ".css": "text/css",
+}
+
+
+def parse_text(data: bytes, name: str, content_type: str | None) -> list[Record]:
+    """Parse prose; a block is a paragraph. Raises ParseError for binary content."""
+    text = normalize(decode(data, charset(content_type)))
+    return whole_file(Document(text=text, blocks=paragraphs(text)), name)
+
+
+def parse_code(data: bytes, name: str, content_type: str | None) -> list[Record]:
+    """Parse source code; a block is a run of lines between blank lines. Raises ParseError for binary content."""
+    text = normalize(decode(data, charset(content_type)))
+    kind = CODE_TYPES.get(suffix(name), "text/plain")
+    return whole_file(Document(text=text, content_type=kind, blocks=paragraphs(text, "code")), name)

@@ -1,0 +1,65 @@
+"""The last check before a text is sent to a model, and before its vector is stored or searched with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rag_assets.errors import EmbeddingError
+
+_ROUNDING = 1e-6  # how far from 1 the norm of a float32 unit vector may be
+
+
+def check_texts(texts: Sequence[str]) -> None:
+    """Refuse what no model can embed, before anything is sent or paid for.
+
+    Raises:
+        EmbeddingError: a blank text, or one that is not valid Unicode; names its position.
+    """
+    for position, text in enumerate(texts):
+        if not text.strip():
+            raise EmbeddingError(f"text {position} is blank: leave it out before embedding")
+        try:
+            text.encode("utf-8")
+        except UnicodeEncodeError as error:
+            raise EmbeddingError(f"text {position} is not valid Unicode: {error.reason}") from error
+
+
+def checked(vectors: ArrayLike, n: int, dimensions: int) -> NDArray[np.float32]:
+    """Return n vectors as unit-length float32, shape (n, dimensions).
+
+    Vectors that already have unit length come back unchanged, so checking twice gives the same bytes.
+
+    Raises:
+        EmbeddingError: another count or dimension, NaN or infinity, or a vector of length zero.
+    """
+    # float64, because the squares of large float32 values overflow and would turn into zero vectors.
+    matrix = _as_matrix(vectors, n, dimensions)
+    _refuse_rows(~np.isfinite(matrix).all(axis=1), "holds NaN or infinity")
+    norms = np.linalg.norm(matrix, axis=1)
+    _refuse_rows(np.equal(norms, 0), "is all zeros, which no distance is defined for")
+    norms[np.abs(norms - 1) < _ROUNDING] = 1
+    return (matrix / norms[:, None]).astype(np.float32)
+
+
+def _as_matrix(vectors: ArrayLike, n: int, dimensions: int) -> NDArray[np.float64]:
+    try:
+        matrix = np.asarray(vectors, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise EmbeddingError(f"the model's vectors are not one table of numbers: {error}") from error
+    if n == 0 and matrix.size == 0:
+        return np.empty((0, dimensions))
+    if matrix.ndim != 2:
+        raise EmbeddingError(f"expected {n} vectors, got an array of shape {matrix.shape}")
+    if len(matrix) != n:
+        raise EmbeddingError(f"the model returned {len(matrix)} vectors for {n} texts")
+    if matrix.shape[1] != dimensions:
+        raise EmbeddingError(f"expected {dimensions} dimensions, the model returned {matrix.shape[1]}")
+    return matrix
+
+
+def _refuse_rows(bad: NDArray[np.bool_], fault: str) -> None:
+    if bad.any():
+        raise EmbeddingError(f"vector {int(bad.argmax())} of {len(bad)} {fault}")

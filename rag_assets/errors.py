@@ -1,0 +1,83 @@
+"""Every error that this package raises on purpose.
+
+RagError
+├── UsageError            the caller asked for something that cannot be (exit code 2)
+│   ├── InvalidKey        a tenant, bot or profile key outside [a-z0-9][a-z0-9_-]{0,62}
+│   ├── UnknownTenant / UnknownBot / UnknownProfile
+│   └── InvalidProfile    a profile that could never be built
+├── ScopeError            a retrieval without a valid scope; nothing was searched
+├── DatabaseRefused       a server or role that this product must not run on
+├── DatabaseUnavailable   no server could be reached or started
+├── SourceError
+│   ├── RootUnreadable    a source root that could not be listed; never the same as an empty one
+│   ├── UnsupportedFormat no parser takes these bytes
+│   └── ParseError        a file that its parser could not read
+├── EmbeddingError        a provider returned something that must not be stored
+└── ProfileNotReady       the bot has no active profile, or the profile is not built for it
+"""
+
+from __future__ import annotations
+
+
+class RagError(Exception):
+    """Base of all errors raised on purpose; its text is meant for the person at the terminal."""
+
+
+class UsageError(RagError):
+    """The request itself is wrong: another attempt with the same arguments fails again."""
+
+
+class InvalidKey(UsageError):
+    """A tenant, bot or profile key that would break partitions, paths or settings."""
+
+
+class UnknownTenant(UsageError):
+    """No such tenant."""
+
+
+class UnknownBot(UsageError):
+    """No such bot for this tenant."""
+
+
+class UnknownProfile(UsageError):
+    """No such embedding profile, or none of that name for this bot."""
+
+
+class InvalidProfile(UsageError):
+    """A profile whose parts contradict each other or exceed what Postgres can index."""
+
+
+class ScopeError(RagError):
+    """A retrieval was asked for without a scope that names exactly one tenant's profile."""
+
+
+class DatabaseRefused(RagError):
+    """The server or role is reachable and unfit: too old, or able to bypass row-level security."""
+
+
+class DatabaseUnavailable(RagError):
+    """No server answered, or the embedded one could not be started."""
+
+
+class SourceError(RagError):
+    """Something is wrong with a source, not with the product."""
+
+
+class RootUnreadable(SourceError):
+    """A source root could not be listed. Its sources stay as they are."""
+
+
+class UnsupportedFormat(SourceError):
+    """No registered parser takes this content."""
+
+
+class ParseError(SourceError):
+    """A parser could not read the bytes; the text says why and, where known, at which line or page."""
+
+
+class EmbeddingError(RagError):
+    """An embedder returned the wrong number, shape or kind of vectors; nothing of it was stored."""
+
+
+class ProfileNotReady(RagError):
+    """The bot has no active profile yet, or the profile asked for is not built for it."""

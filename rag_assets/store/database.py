@@ -1,0 +1,229 @@
+"""Connections: which server, which role, whose scope."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Literal
+from urllib.parse import quote
+
+import psycopg
+from pgvector.psycopg import register_vector
+from psycopg import conninfo
+from psycopg_pool import ConnectionPool
+
+from rag_assets.errors import DatabaseRefused, DatabaseUnavailable
+from rag_assets.settings import Settings, load_settings
+from rag_assets.store.server import start_server
+
+Role = Literal["owner", "ingest", "app"]
+Connection = psycopg.Connection[tuple[Any, ...]]
+
+MIN_PGVECTOR = (0, 8, 4)  # earlier ones corrupt an HNSW graph under concurrent insert and vacuum
+MIN_POSTGRES = 160000  # GRANT ... WITH INHERIT FALSE, SET TRUE
+_EMBEDDED_DATABASE = "rag"
+
+
+def with_database(url: str, database: str) -> str:
+    """The same server and options, another database."""
+    return conninfo.make_conninfo(url, dbname=database)
+
+
+class Database:
+    """One database of one server, and how to enter it as each role.
+
+    All roles log in through the same URL and switch with the `role` option at connection start, so nothing
+    but the URL has to be configured. Production may give the app its own login: `app_url`.
+    """
+
+    def __init__(self, url: str, app_url: str | None = None) -> None:
+        self.url = url
+        self.app_url = app_url
+        self._app_pool: ConnectionPool[Connection] | None = None
+
+    @classmethod
+    def from_settings(cls, settings: Settings | None = None) -> Database:
+        """The server that `DATABASE_URL` names (and `RAG_APP_DATABASE_URL`, if set, for searching), else the
+        embedded one, which is started and given its database if need be."""
+        import os
+
+        settings = settings or load_settings()
+        if settings.database_url:
+            return cls(settings.database_url, os.environ.get("RAG_APP_DATABASE_URL") or None)
+        return cls(ensure_database(start_server(settings.home), _EMBEDDED_DATABASE))
+
+    def connect(self, role: Role | None = None, *, autocommit: bool = False) -> Connection:
+        """A new connection as `role` (None: as the login user), with vector types registered.
+
+        Raises:
+            DatabaseUnavailable: the server does not answer, or refuses the login or the role.
+        """
+        url = self.app_url if role == "app" and self.app_url else self.url
+        try:
+            connection = psycopg.connect(_with_role(url, role), autocommit=autocommit, connect_timeout=30)
+        except psycopg.OperationalError as error:
+            raise DatabaseUnavailable(f"cannot connect to {describe(url)}: {_first_line(error)}") from error
+        if role is not None:
+            register_vector(connection)
+            connection.rollback()
+        return connection
+
+    @contextmanager
+    def transaction(self, role: Role, scope: Mapping[str, str | None]) -> Iterator[Connection]:
+        """A connection in one transaction whose `rag.*` settings are `scope`; commits at the end."""
+        with self.connect(role) as connection:
+            set_scope(connection, scope)
+            yield connection
+
+    def app_pool(self) -> ConnectionPool[Connection]:
+        """The pool that searches share; the app role is checked before the first connection is lent.
+
+        Raises:
+            DatabaseRefused: the role could bypass row-level security.
+        """
+        if self._app_pool is None:
+            with self.connect("app") as connection:
+                check_app_role(connection)
+            self._app_pool = ConnectionPool(
+                _with_role(self.app_url or self.url, "app"),
+                min_size=1,
+                max_size=8,
+                timeout=30,
+                configure=_configure,
+                check=ConnectionPool.check_connection,
+                open=True,
+            )
+        return self._app_pool
+
+    def close(self) -> None:
+        if self._app_pool is not None:
+            self._app_pool.close()
+            self._app_pool = None
+
+
+def set_scope(connection: Connection, scope: Mapping[str, str | None]) -> None:
+    """Set `rag.<name>` for this transaction only; every part that `scope` leaves out is emptied."""
+    full = {name: scope.get(name) or "" for name in ("tenant", "bot", "space", "profile", "user")}
+    connection.execute(
+        "SELECT set_config('rag.tenant', %(tenant)s, true), set_config('rag.bot', %(bot)s, true), "
+        "set_config('rag.space', %(space)s, true), set_config('rag.profile', %(profile)s, true), "
+        "set_config('rag.user', %(user)s, true)",
+        full,
+    )
+
+
+def _configure(connection: Connection) -> None:
+    register_vector(connection)
+    connection.rollback()
+
+
+def _with_role(url: str, role: Role | None) -> str:
+    if role is None:
+        return url
+    parts = conninfo.conninfo_to_dict(url)
+    options = f"{parts.get('options') or ''} -c role=rag_{role} -c search_path=rag,public,extensions"
+    return conninfo.make_conninfo(url, options=options.strip(), application_name=f"rag-assets {role}")
+
+
+def describe(url: str) -> str:
+    """Host and database of a URL, without user or password."""
+    parts = conninfo.conninfo_to_dict(url)
+    return f"database {parts.get('dbname') or '?'} at {parts.get('host') or 'localhost'}"
+
+
+def sqlalchemy_url(url: str) -> str:
+    """`url` for Dagster's storage: SQLAlchemy with psycopg2, whatever SQLAlchemy's default driver is."""
+    parts = conninfo.conninfo_to_dict(url)
+    user, password = parts.pop("user", "") or "", parts.pop("password", "") or ""
+    database = parts.pop("dbname", "") or ""
+    login = quote(str(user), safe="") + (f":{quote(str(password), safe='')}" if password else "")
+    query = "&".join(f"{key}={quote(str(value), safe='')}" for key, value in parts.items())
+    return f"postgresql+psycopg2://{login}@/{quote(str(database), safe='')}?{query}"
+
+
+def ensure_database(url: str, name: str) -> str:
+    """Create database `name` on the server of `url` unless it is there, and return its URL.
+
+    The builtin C.UTF-8 locale folds the case of all scripts the same on every machine.
+    """
+    with psycopg.connect(url, autocommit=True) as connection:
+        row = connection.execute("SELECT FROM pg_database WHERE datname = %s", [name]).fetchone()
+        if row is None:
+            try:
+                connection.execute(
+                    psycopg.sql.SQL(
+                        "CREATE DATABASE {} TEMPLATE template0 ENCODING 'UTF8' "
+                        "LOCALE_PROVIDER builtin BUILTIN_LOCALE 'C.UTF-8' LOCALE 'C.UTF-8'"
+                    ).format(psycopg.sql.Identifier(name))
+                )
+            except (psycopg.errors.DuplicateDatabase, psycopg.errors.UniqueViolation):
+                pass  # another process was faster; it is there, which is all we want
+    return with_database(url, name)
+
+
+def check_server(connection: Connection) -> None:
+    """Refuse servers that would lose or leak data.
+
+    Raises:
+        DatabaseRefused: PostgreSQL below 16, or pgvector missing or below 0.8.4.
+    """
+    if connection.info.server_version < MIN_POSTGRES:
+        raise DatabaseRefused(
+            f"PostgreSQL {connection.info.server_version // 10000} is too old: rag-assets needs 16 or newer"
+        )
+    row = connection.execute(
+        "SELECT coalesce((SELECT extversion FROM pg_extension WHERE extname = 'vector'), "
+        "(SELECT default_version FROM pg_available_extensions WHERE name = 'vector'))"
+    ).fetchone()
+    version = row[0] if row else None
+    needed = ".".join(map(str, MIN_PGVECTOR))
+    if version is None:
+        raise DatabaseRefused(f"this server has no pgvector: install pgvector {needed} or newer")
+    if parse_version(version) < MIN_PGVECTOR:
+        raise DatabaseRefused(
+            f"pgvector {version} is too old: {needed} or newer is needed, because earlier ones can corrupt an "
+            "HNSW index while it is vacuumed. Upgrade it, then run: ALTER EXTENSION vector UPDATE"
+        )
+
+
+def parse_version(text: str) -> tuple[int, ...]:
+    """`"0.8.5"` -> `(0, 8, 5)`; what is not a number ends it."""
+    return tuple(int(part) for part in re.findall(r"\d+", text)[:3])
+
+
+def check_app_role(connection: Connection) -> None:
+    """Refuse to search as a role that row-level security does not hold back.
+
+    Raises:
+        DatabaseRefused: says which power the role has and how to take it away.
+    """
+    row = connection.execute(
+        "SELECT current_user, r.rolsuper, r.rolbypassrls, "
+        "  (SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
+        "   WHERE n.nspname = 'rag' AND c.relkind IN ('r', 'p') AND pg_has_role(current_user, c.relowner, 'USAGE')), "
+        "  pg_has_role(current_user, 'rag_search', 'MEMBER') "
+        "FROM pg_roles r WHERE r.rolname = current_user"
+    ).fetchone()
+    assert row is not None
+    role, is_super, bypasses, owned, is_search = row
+    reasons = [
+        reason
+        for holds, reason in (
+            (is_super, "it is a superuser"),
+            (bypasses, "it has BYPASSRLS"),
+            (owned, f"it owns or inherits {owned} of the tables"),
+            (is_search and not is_super, "it is a member of rag_search"),
+        )
+        if holds
+    ]
+    if reasons:
+        raise DatabaseRefused(
+            f"role {role!r} must not search: {', '.join(reasons)}, so row-level security would not hold it back. "
+            "Use a role that was only granted rag_app"
+        )
+
+
+def _first_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__

@@ -1,0 +1,66 @@
+"""Bring a database to the current schema."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+import psycopg
+from psycopg import conninfo
+from yoyo import get_backend, read_migrations
+
+from rag_assets.settings import bundled
+from rag_assets.store.database import Database, check_app_role, check_server
+
+# One number for all processes that migrate; a session lock dies with its process, unlike yoyo's lock row.
+_MIGRATION_LOCK = 0x7261675F6D6967
+
+
+def migrate(database: Database) -> list[str]:
+    """Create roles, schema and extension, apply the migrations that are missing, and check the app role.
+
+    Idempotent, and safe in several processes at once. Returns the ids of the migrations applied now.
+
+    Raises:
+        DatabaseRefused: server, pgvector or app role are unfit.
+    """
+    with database.connect(autocommit=True) as connection:
+        check_server(connection)
+        connection.execute("SELECT pg_advisory_lock(%s)", [_MIGRATION_LOCK])
+        connection.execute("SET client_min_messages = warning")
+        connection.execute((bundled("sql") / "bootstrap.sql").read_bytes())
+        check_server(connection)
+        applied = _apply(database.url)
+    with database.connect("app") as connection:
+        check_app_role(connection)
+    return applied
+
+
+def _apply(url: str) -> list[str]:
+    # Not `backend.lock()`: a process killed while it holds that row would stop every later one.
+    backend = get_backend(_yoyo_url(url))
+    try:
+        pending = backend.to_apply(read_migrations(str(bundled("sql") / "migrations")))
+        backend.apply_migrations(pending)
+        return [migration.id for migration in pending]
+    finally:
+        backend.connection.close()
+
+
+def _yoyo_url(url: str) -> str:
+    parts = conninfo.conninfo_to_dict(url)
+    user, password = str(parts.pop("user", "") or ""), str(parts.pop("password", "") or "")
+    database = str(parts.pop("dbname", "") or "")
+    parts["options"] = f"{parts.get('options') or ''} -c role=rag_owner -c search_path=rag,public,extensions".strip()
+    login = quote(user, safe="") + (f":{quote(password, safe='')}" if password else "")
+    query = "&".join(f"{key}={quote(str(value), safe='')}" for key, value in parts.items())
+    return f"postgresql+psycopg://{login}@/{quote(database, safe='')}?{query}"
+
+
+def is_current(connection: psycopg.Connection[tuple[object, ...]]) -> bool:
+    """Whether every migration of this version has been applied; False on an empty database."""
+    wanted = {migration.id for migration in read_migrations(str(bundled("sql") / "migrations"))}
+    row = connection.execute("SELECT to_regclass('rag._yoyo_migration')").fetchone()
+    if row is None or row[0] is None:
+        return False
+    done = {found[0] for found in connection.execute("SELECT migration_id FROM rag._yoyo_migration")}
+    return wanted <= done
