@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rag_assets.documents.model import Block, BlockKind, Document, Record
+from rag_assets.documents.names import is_web
 from rag_assets.documents.normalize import normalize
 
 _PARAGRAPH_BREAK = re.compile(r"\n[^\S\n]*\n\s*")
@@ -16,9 +17,10 @@ _MAX_ERROR = 500  # characters
 
 def whole_file(document: Document, name: str, empty: str = "it holds no text") -> list[Record]:
     """Return the one record of a file that is one document; `empty` says why there may be no text."""
-    if not document.text.strip():
-        return [Record(key="", name=name, status="no_text", error=empty)]
-    return [Record(key="", name=name, status="ready", document=document)]
+    source_type = "page" if is_web(name) else "file"
+    if not document.text or document.text.isspace():
+        return [Record("", name, "no_text", error=empty, source_type=source_type)]
+    return [Record("", name, "ready", document, source_type=source_type)]
 
 
 def failed(key: str, name: str, reason: str, source_type: str = "file") -> Record:

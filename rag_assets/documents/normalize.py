@@ -101,7 +101,9 @@ def _strict(data: bytes, encoding: str, why: str) -> str:
     try:
         return data.decode(encoding)
     except UnicodeDecodeError as error:
-        raise ParseError(f"not valid {encoding}, which {why}: {error.reason} at byte {error.start}") from error
+        raise ParseError(
+            f"not valid {encoding}, which {why}: {error.reason} at byte {error.start}"
+        ) from error
 
 
 def _codec(declared: str | None) -> str | None:
@@ -119,16 +121,20 @@ def _wide_without_mark(data: bytes) -> str | None:
     if len(data) < 4 or len(data) % 2 or 0 not in data[:256]:
         return None
     half = len(data) // 2
-    even, odd = data[::2].count(0) / half, data[1::2].count(0) / half
-    if odd > 0.4 and even < 0.02:
+    even, odd = data[::2], data[1::2]
+    if odd.count(0) > 0.4 * half and not _controls(even) * 50 > half:
         return "utf-16-le"
-    if even > 0.4 and odd < 0.02:
+    if even.count(0) > 0.4 * half and not _controls(odd) * 50 > half:
         return "utf-16-be"
     return None
 
 
+def _controls(data: bytes) -> int:
+    return len(data) - len(data.translate(None, _BINARY_BYTES))
+
+
 def _refuse_binary(data: bytes) -> None:
-    controls = len(data) - len(data.translate(None, _BINARY_BYTES))
+    controls = _controls(data)
     if controls > 4 and controls * 50 > len(data):
         raise ParseError(f"binary content, not text: {controls} control bytes in {len(data)}")
 
@@ -156,14 +162,19 @@ def _detect(data: bytes) -> str:
     guess = from_bytes(sample, cp_exclusion=wide).best()
     if guess is None:
         raise ParseError("not UTF-8, and no other encoding fits: binary content, or a damaged file")
-    # For a short Western text many code pages fit equally well; Windows-1252 is by far the likeliest.
-    names = ["cp1252"] if "cp1252" in guess.could_be_from_charset else []
-    for name in [*names, guess.encoding]:
+    likely = "cp1252" in guess.could_be_from_charset or _is_mostly_ascii(sample)
+    for name in ["cp1252"] * likely + [guess.encoding]:
         try:
             return _without_c1(data.decode(name))
         except UnicodeDecodeError:
             continue
     raise ParseError(f"looks like {guess.encoding} at first, but is not valid in it: a damaged or mixed file")
+
+
+def _is_mostly_ascii(data: bytes) -> bool:
+    """Tell a Western text with a few accents: every code page fits it, and Windows-1252 is the likeliest."""
+    runs = re.findall(rb"[\x80-\xff]+", data)
+    return len(runs) < 8 and all(len(run) <= 2 for run in runs)
 
 
 def _without_c1(text: str) -> str:

@@ -87,7 +87,7 @@ def _read_with_pypdf(data: bytes, reason: str) -> tuple[list[str], str]:
         if reader.is_encrypted and not reader.decrypt(""):
             raise ParseError("the PDF is encrypted and needs a password")
         pages = [page.extract_text() for page in reader.pages]
-        return pages, str((reader.metadata or {}).get("/Title") or "")
+        return pages, (reader.metadata.title if reader.metadata else None) or ""
     except ParseError:
         raise
     # pypdf raises many kinds of errors for damaged files; the reason is what the reader needs.

@@ -50,6 +50,8 @@ def _collect(rows: Iterable[Row], convert: Callable[[dict[str, Any]], Record]) -
     for row in rows:
         record = _convert(row, convert)
         earlier = first_seen.setdefault(record.key, row)
+        if earlier is not row and row.values == earlier.values and _known_id(row.values or {}) is None:
+            continue  # an identical row without an id is the same source, and nothing is lost
         if earlier is not row:
             reason = f"{row.where} has the same id as {earlier.where}: {record.key!r}"
             record = failed(row.label, row.label, reason, record.source_type)
@@ -156,7 +158,7 @@ def _content_key(values: dict[str, Any]) -> str:
 
 
 def _metadata(values: dict[str, Any], used: tuple[str, ...]) -> dict[str, Any]:
-    """Return the fields that are neither text nor id; those of a nested `metadata` object come up one level."""
+    """Return the fields that are neither text nor id; those of a nested `metadata` object move up a level."""
     skipped = {*used, *_ID_FIELDS}
     rest = {name: value for name, value in values.items() if name not in skipped}
     if not rest:

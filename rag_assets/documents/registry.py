@@ -154,9 +154,7 @@ register(
     suffixes=[".jsonl", ".ndjson"],
     content_types=["application/jsonl", "application/x-ndjson", "application/x-jsonlines"],
 )
-register(
-    "json", f"{_HERE}.records:parse_json", suffixes=[".json"], content_types=["application/json"]
-)
+register("json", f"{_HERE}.records:parse_json", suffixes=[".json"], content_types=["application/json"])
 register(
     "csv",
     f"{_HERE}.records:parse_csv",

@@ -95,10 +95,11 @@ def csv_rows(text: str, delimiter: str | None = None) -> Iterator[Row]:
 
 
 def _header(cells: list[str]) -> list[str]:
-    names = [cell.strip() or f"column {position}" for position, cell in enumerate(cells, start=1)]
-    twins = sorted({name for name in names if names.count(name) > 1})
-    if twins:
-        raise ParseError(f"two columns have the same name: {', '.join(twins)}")
+    """Return one name for each column; a missing or repeated name gets the column's number."""
+    names: list[str] = []
+    for position, cell in enumerate(cells, start=1):
+        name = cell.strip() or "column"
+        names.append(f"{name} {position}" if not cell.strip() or name in names else name)
     return names
 
 

@@ -38,7 +38,7 @@ def parse_text(data: bytes, name: str, content_type: str | None) -> list[Record]
 
 
 def parse_code(data: bytes, name: str, content_type: str | None) -> list[Record]:
-    """Parse source code; a block is a run of lines between blank lines. Raises ParseError for binary content."""
+    """Parse source code; a block is a run of lines without a blank one. Raises ParseError if it is binary."""
     text = normalize(decode(data, charset(content_type)))
     kind = CODE_TYPES.get(suffix(name), "text/plain")
     return whole_file(Document(text=text, content_type=kind, blocks=paragraphs(text, "code")), name)

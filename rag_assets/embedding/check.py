@@ -37,9 +37,10 @@ def checked(vectors: ArrayLike, n: int, dimensions: int) -> NDArray[np.float32]:
     """
     # float64, because the squares of large float32 values overflow and would turn into zero vectors.
     matrix = _as_matrix(vectors, n, dimensions)
-    _refuse_rows(~np.isfinite(matrix).all(axis=1), "holds NaN or infinity")
-    norms = np.linalg.norm(matrix, axis=1)
-    _refuse_rows(np.equal(norms, 0), "is all zeros, which no distance is defined for")
+    with np.errstate(over="ignore"):
+        norms: NDArray[np.float64] = np.linalg.norm(matrix, axis=1)
+    _refuse_rows(~np.isfinite(norms), "holds NaN or infinity")
+    _refuse_rows(norms == 0, "is all zeros, which no distance is defined for")
     norms[np.abs(norms - 1) < _ROUNDING] = 1
     return (matrix / norms[:, None]).astype(np.float32)
 
@@ -47,7 +48,7 @@ def checked(vectors: ArrayLike, n: int, dimensions: int) -> NDArray[np.float32]:
 def _as_matrix(vectors: ArrayLike, n: int, dimensions: int) -> NDArray[np.float64]:
     try:
         matrix = np.asarray(vectors, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise EmbeddingError(f"the model's vectors are not one table of numbers: {error}") from error
     if n == 0 and matrix.size == 0:
         return np.empty((0, dimensions))

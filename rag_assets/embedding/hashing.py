@@ -44,8 +44,7 @@ class HashEmbedder:
     def embed_query(self, text: str) -> NDArray[np.float32]:
         """See `Embedder.embed_query`."""
         check_texts([text])
-        vector: NDArray[np.float32] = self._vectors([_words(self._query_prefix + text)])[0]
-        return vector
+        return self._vectors([_words(self._query_prefix + text)])[0]
 
     def _vectors(self, texts: Sequence[list[str]]) -> NDArray[np.float32]:
         counts = np.zeros((len(texts), self.dimensions), dtype=np.float32)

@@ -17,7 +17,9 @@ from rag_assets.errors import InvalidProfile
 from rag_assets.keys import check_key
 
 EMBEDDING_CODE_VERSION = 1  # raise it when our own code makes another vector from the same text
+CHUNKING_CODE_VERSION = 1  # raise it when the chunker draws other boundaries in the same text
 
+DEFAULT_CHUNKING = ChunkingSpec(size=1600, overlap=200)
 MAX_VECTOR_DIMENSIONS = 2000  # pgvector's HNSW limit for `vector`
 MAX_HALFVEC_DIMENSIONS = 4000  # and for `halfvec`
 
@@ -87,9 +89,9 @@ class EmbeddingProfile(_Frozen):
     distance_metric: Literal["cosine", "ip", "l2"] = "cosine"
     task_instruction: dict[Literal["query", "document"], str] = Field(default_factory=dict)
     normalized: bool = True
-    chunking: ChunkingSpec = Field(default_factory=ChunkingSpec)
-    index: IndexSpec = Field(default_factory=IndexSpec)
-    lexical: LexicalSpec = Field(default_factory=LexicalSpec)
+    chunking: ChunkingSpec = DEFAULT_CHUNKING
+    index: IndexSpec = IndexSpec()
+    lexical: LexicalSpec = LexicalSpec()
 
     @field_validator("name")
     @classmethod
@@ -123,7 +125,8 @@ class EmbeddingProfile(_Frozen):
     @property
     def spec_hash(self) -> str:
         """Hex SHA-256 over all but the name: equal exactly where chunks, vectors and index would be equal."""
-        return _digest(self.model_dump(mode="json", exclude={"name"}))
+        spec = self.model_dump(mode="json", exclude={"name"})
+        return _digest([EMBEDDING_CODE_VERSION, CHUNKING_CODE_VERSION, spec])
 
     @property
     def model_key(self) -> str:
@@ -132,7 +135,7 @@ class EmbeddingProfile(_Frozen):
         Readable first, then a digest of every part: `wordllama:l2_supercat_256:256:ab12cd34ef56`.
         """
         parts = {"provider", "model", "dimensions", "normalized", "task_instruction"}
-        digest = _digest(self.model_dump(mode="json", include=parts))
+        digest = _digest([EMBEDDING_CODE_VERSION, self.model_dump(mode="json", include=parts)])
         return f"{self.provider}:{self.model}:{self.dimensions}:{digest[:12]}"
 
     @property
@@ -141,9 +144,9 @@ class EmbeddingProfile(_Frozen):
         return "vector" if self.dimensions <= MAX_VECTOR_DIMENSIONS else "halfvec"
 
 
-def _digest(parts: dict[str, Any]) -> str:
+def _digest(parts: list[Any]) -> str:
     # JSON delimits every part, so no two different specs can spell the same bytes.
-    body = json.dumps([EMBEDDING_CODE_VERSION, parts], sort_keys=True, separators=(",", ":"))
+    body = json.dumps(parts, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(body.encode("ascii")).hexdigest()
 
 
@@ -159,6 +162,8 @@ def make_profile(**kwargs: Any) -> EmbeddingProfile:
     except ValidationError as error:
         faults = "; ".join(_fault_text(fault["loc"], fault["msg"]) for fault in error.errors())
         raise InvalidProfile(f"profile {kwargs.get('name')!r}: {faults}") from error
+    except InvalidProfile as error:
+        raise InvalidProfile(f"profile {kwargs.get('name')!r}: {error}") from error
 
 
 def _fault_text(location: tuple[int | str, ...], message: str) -> str:
@@ -173,7 +178,6 @@ def _static(dimensions: int) -> EmbeddingProfile:
         provider="wordllama",
         model="l2_supercat_256",
         dimensions=dimensions,
-        chunking=ChunkingSpec(size=1600, overlap=200),
     )
 
 

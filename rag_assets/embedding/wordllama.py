@@ -1,8 +1,8 @@
 """The static model that ships inside the `wordllama` package: no key, no download, no network.
 
 A text's vector is the mean of its tokens' vectors. The package's own code is not imported: that
-costs over a second (`requests`, Cython modules), configures the root logger, and pads every text of
-a batch to the longest. Its two data files are read directly and nothing is padded.
+takes 0.2 s warm and 1.2 s cold (`requests`, Cython modules), configures the root logger, and pads
+every text of a batch to the longest. Its two data files are read directly and nothing is padded.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from rag_assets.errors import EmbeddingError
 # one in a forked process, where "true" would wait for threads that the fork did not copy.
 
 _SLICE_TEXTS = 512
-_SLICE_CHARACTERS = 1_000_000  # about 40 MB of encodings
+_SLICE_CHARACTERS = 1_000_000  # about 20 MB of encodings
 _LONGEST_TOKEN = 16  # characters; a longer text can be cut here without changing the tokens that count
 _MAX_CHARACTERS = WORDLLAMA_MAX_TOKENS * _LONGEST_TOKEN
 
@@ -72,8 +72,7 @@ class WordLlamaEmbedder:
         # A matrix product sums one text's rows while they are in cache: 5 times as fast as
         # `np.add.reduceat` over a whole slice.
         weights = np.full(len(ids), 1 / max(len(ids), 1), dtype=np.float32)
-        mean: NDArray[np.float32] = weights @ self._table.take(ids, axis=0)
-        return mean
+        return weights @ self._table.take(ids, axis=0)
 
 
 def _clip(text: str) -> str:

@@ -1,0 +1,22 @@
+"""The retrieval library: answers inside one tenant's scope, with citations, and fails closed."""
+
+from rag_assets.retrieval.results import Retrieval, RetrievalResult
+from rag_assets.retrieval.retrievers import (
+    DenseRetriever,
+    HybridRetriever,
+    LexicalRetriever,
+    Retriever,
+    open_scope,
+)
+from rag_assets.retrieval.scope import RetrievalScope
+
+__all__ = [
+    "DenseRetriever",
+    "HybridRetriever",
+    "LexicalRetriever",
+    "Retrieval",
+    "RetrievalResult",
+    "RetrievalScope",
+    "Retriever",
+    "open_scope",
+]

@@ -17,15 +17,15 @@ CREATE FUNCTION rag.lexical_length(fts tsvector) RETURNS bigint LANGUAGE sql IMM
 CREATE FUNCTION rag.bm25_weights(fts tsvector, average_length double precision) RETURNS sparsevec
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
     RETURN (
-        SELECT ('{' || coalesce(string_agg(term || ':' || weight::real, ','), '') || '}/1000000000')::sparsevec
-        FROM (
-            SELECT term, tf * 2.2 / (tf + 1.2 * (0.25 + 0.75 * rag.lexical_length(fts)
-                                                 / greatest(average_length, 1))) AS weight
-            FROM (
-                SELECT rag.term_id(lexeme) AS term, sum(cardinality(positions)) AS tf
-                FROM unnest(fts) GROUP BY 1
-            ) counted
-        ) weighted
+        WITH terms AS MATERIALIZED (
+            SELECT rag.term_id(lexeme) AS term, sum(cardinality(positions)) AS tf
+            FROM unnest(fts) GROUP BY 1
+        ), norm AS MATERIALIZED (
+            SELECT 1.2 * (0.25 + 0.75 * sum(tf)::float8 / greatest(average_length, 1)) AS k FROM terms
+        )
+        SELECT ('{' || coalesce(string_agg(term || ':' || (tf::float8 * 2.2 / (tf::float8 + k))::real, ','), '')
+                || '}/1000000000')::sparsevec
+        FROM terms, norm
     );
 
 CREATE TYPE rag.lexical_query AS (

@@ -124,6 +124,7 @@ def test_bug_52_more_dimensions_than_postgres_can_index_are_refused(dimensions: 
             {"index": {"m": 40, "ef_construction": 64}},
             r"index: ef_construction must be at least 2 \* m \(80\)",
         ),
+        ({"chunking": {"size": 500, "overlap": 500}}, r"overlap 500 must be at least 0 and less than"),
         ({"index": {"exact_below": -1}}, r"index.exact_below"),
         ({"distance_metrik": "l2"}, r"distance_metrik"),
         ({"dimensions": None}, r"dimensions"),

@@ -1,0 +1,116 @@
+"""Stage 2: documents that a profile has not published yet become chunks."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+import pyarrow as pa
+
+from rag_assets.documents.chunking import chunk_document
+from rag_assets.documents.model import Chunk
+from rag_assets.ingest.sources import Failure
+from rag_assets.progress import stage
+from rag_assets.store.database import Database
+from rag_assets.store.profiles import BuiltProfile
+from rag_assets.store.publication import Publisher
+from rag_assets.store.sources import PendingSource, pending_sources
+
+CHUNK_SCHEMA = pa.schema(
+    [
+        ("profile_id", pa.int64()),
+        ("source_id", pa.string()),
+        ("checksum", pa.string()),
+        ("chunk_index", pa.int32()),
+        ("chunk_id", pa.string()),
+        ("content", pa.string()),
+        ("token_count", pa.int32()),
+        ("citation", pa.string()),
+        ("metadata", pa.string()),
+    ]
+)
+
+
+@dataclass
+class ChunkReport:
+    """What was cut, for one tenant and profile."""
+
+    sources: int = 0
+    chunks: int = 0
+    characters: int = 0
+    tokens: int = 0
+    failures: list[Failure] = field(default_factory=list)
+
+
+def chunk_id(spec_hash: str, source: UUID, chunk: Chunk) -> UUID:
+    """The same content at the same place of the same source, cut by the same profile, has the same id."""
+    digest = hashlib.sha256(f"{spec_hash}|{source}|{chunk.index}|".encode() + chunk.content.encode())
+    return UUID(bytes=digest.digest()[:16])
+
+
+def chunk_pending(database: Database, profiles: Sequence[BuiltProfile]) -> tuple[pa.Table, ChunkReport]:
+    """Chunks of every source that these profiles (of one tenant) have not published in its current version.
+
+    A source that cannot be cut is recorded as failed, and the rest goes on.
+    """
+    report = ChunkReport()
+    tables = [_chunk_profile(database, built, report) for built in profiles]
+    return pa.concat_tables([CHUNK_SCHEMA.empty_table(), *tables]), report
+
+
+def _chunk_profile(database: Database, built: BuiltProfile, report: ChunkReport) -> pa.Table:
+    with database.transaction("ingest", {"tenant": built.tenant}) as connection:
+        pending = pending_sources(connection, built.id, built.space_id)
+    rows: list[tuple[Any, ...]] = []
+    failed: list[tuple[PendingSource, str]] = []
+    with stage(f"chunk {built.bot}", len(pending)) as bar:
+        for source in pending:
+            try:
+                chunks = chunk_document(source.document, built.profile.chunking)
+            except Exception as error:  # whatever one document does to the chunker, the others are cut
+                failed.append((source, f"cannot be chunked: {type(error).__name__}: {error}"))
+                continue
+            if not chunks:
+                failed.append((source, "no chunk came out of its text"))
+                continue
+            rows += [_row(built, source, chunk) for chunk in chunks]
+            report.sources += 1
+            report.characters += len(source.document.text)
+            bar.advance(1)
+    if failed:
+        with Publisher(database, built) as publisher:
+            for source, error_text in failed:
+                publisher.fail(source.id, source.checksum, error_text)
+                report.failures.append(Failure(built.bot, source.document.title or str(source.id), error_text))
+    report.chunks += len(rows)
+    report.tokens += sum(row[6] for row in rows)
+    columns = list(zip(*rows, strict=True)) if rows else [()] * len(CHUNK_SCHEMA)
+    return pa.table(
+        [pa.array(column, type=kind.type) for column, kind in zip(columns, CHUNK_SCHEMA, strict=True)],
+        schema=CHUNK_SCHEMA,
+    )
+
+
+def _row(built: BuiltProfile, source: PendingSource, chunk: Chunk) -> tuple[Any, ...]:
+    citation: dict[str, Any] = {"start": chunk.start, "end": chunk.end, "version": source.checksum}
+    if source.document.title:
+        citation["title"] = source.document.title
+    if chunk.page is not None:
+        citation |= {"page": chunk.page, "page_end": chunk.page_end}
+    if chunk.heading_path:
+        citation["heading"] = " › ".join(chunk.heading_path)
+    return (
+        built.id,
+        str(source.id),
+        source.checksum,
+        chunk.index,
+        str(chunk_id(built.profile.spec_hash, source.id, chunk)),
+        chunk.content,
+        chunk.token_count,
+        json.dumps(citation, ensure_ascii=False),
+        "{}",
+    )

@@ -1,0 +1,123 @@
+"""Stage 4: embedded chunks replace what is served."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
+
+import numpy as np
+import psycopg
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from rag_assets.ingest.embeddings import vectors_of
+from rag_assets.ingest.sources import Failure
+from rag_assets.progress import stage
+from rag_assets.store.database import Database
+from rag_assets.store.profiles import BuiltProfile
+from rag_assets.store.publication import Publisher, StagedChunk, StagedVersion
+
+TRANSACTION_CHUNKS = 1000
+
+
+@dataclass
+class PublishReport:
+    """What was published, for one tenant and profile; `serving_*` is what the profile holds afterwards."""
+
+    ready: int = 0
+    chunks_written: int = 0
+    withdrawn: int = 0
+    superseded: int = 0
+    serving_sources: int = 0
+    serving_chunks: int = 0
+    activated: list[str] = field(default_factory=list)  # bots whose active profile this became
+    failures: list[Failure] = field(default_factory=list)
+
+
+def publish_chunks(database: Database, profiles: Sequence[BuiltProfile], chunks: pa.Table) -> PublishReport:
+    """Publish staged sources, take away deleted ones, and mark profiles that are complete.
+
+    Whole sources go in, up to `TRANSACTION_CHUNKS` chunks a transaction. Where a transaction is refused by
+    the data of one source, its sources are tried one by one and only that one is recorded as failed.
+    """
+    report = PublishReport()
+    for built in profiles:
+        mine = chunks.filter(pc.equal(chunks["profile_id"], built.id))
+        with Publisher(database, built) as publisher, stage(f"publish {built.bot}", mine.num_rows) as bar:
+            publisher.assume_length(mine["content"].to_pylist())
+            for versions in _batches(mine):
+                _publish(publisher, built, versions, report)
+                bar.advance(sum(len(version.chunks) for version in versions))
+            report.withdrawn += publisher.withdraw()
+            if publisher.complete():
+                report.activated.append(built.bot)
+            sources, served = publisher.counts()
+            report.serving_sources += sources
+            report.serving_chunks += served
+    return report
+
+
+def _publish(
+    publisher: Publisher, built: BuiltProfile, versions: Sequence[StagedVersion], report: PublishReport
+) -> None:
+    try:
+        done = publisher.publish(versions)
+    except (psycopg.DataError, psycopg.IntegrityError, psycopg.errors.ProgramLimitExceeded) as error:
+        if len(versions) > 1:
+            for version in versions:
+                _publish(publisher, built, [version], report)
+            return
+        reason = f"cannot be stored: {str(error).strip().splitlines()[0]}"
+        publisher.fail(versions[0].source_id, versions[0].checksum, reason)
+        report.failures.append(Failure(built.bot, str(versions[0].source_id), reason))
+        return
+    report.ready += done.sources
+    report.chunks_written += done.chunks
+    report.superseded += done.superseded
+
+
+def _batches(chunks: pa.Table) -> Iterator[list[StagedVersion]]:
+    """Whole sources, in the order of the table, about `TRANSACTION_CHUNKS` chunks at a time."""
+    batch: list[StagedVersion] = []
+    size = 0
+    for version in _versions(chunks):
+        if batch and size + len(version.chunks) > TRANSACTION_CHUNKS:
+            yield batch
+            batch, size = [], 0
+        batch.append(version)
+        size += len(version.chunks)
+    if batch:
+        yield batch
+
+
+def _versions(chunks: pa.Table) -> Iterator[StagedVersion]:
+    """Group the rows of each source, which stand together."""
+    vectors = vectors_of(chunks) if chunks.num_rows else np.empty((0, 0), np.float32)
+    row = 0
+    key: tuple[str, str] | None = None
+    staged: list[StagedChunk] = []
+    for part in chunks.drop_columns(["embedding"]).to_batches(max_chunksize=TRANSACTION_CHUNKS):
+        for values in part.to_pylist():
+            this = (values["source_id"], values["checksum"])
+            if key is not None and this != key:
+                yield StagedVersion(UUID(key[0]), key[1], staged)
+                staged = []
+            key = this
+            staged.append(_staged(values, vectors[row]))
+            row += 1
+    if key is not None:
+        yield StagedVersion(UUID(key[0]), key[1], staged)
+
+
+def _staged(values: dict[str, str | int], vector: NDArray[np.float32]) -> StagedChunk:
+    return StagedChunk(
+        id=UUID(str(values["chunk_id"])),
+        chunk_index=int(values["chunk_index"]),
+        content=str(values["content"]),
+        token_count=int(values["token_count"]),
+        citation=str(values["citation"]),
+        metadata=str(values["metadata"]),
+        embedding=vector,
+    )

@@ -1,0 +1,61 @@
+"""Progress of long work, shown by whoever runs it: a bar in a terminal, log lines in a run, or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Protocol
+
+
+class Reporter(Protocol):
+    """Receives the steps of long work."""
+
+    def begin(self, what: str, total: int | None) -> None:
+        """A stage begins; `total` is None where it is not known."""
+        ...
+
+    def advance(self, amount: int) -> None:
+        """So many more items are done."""
+        ...
+
+    def end(self) -> None:
+        """The stage is over."""
+        ...
+
+
+class Silent:
+    """Shows nothing."""
+
+    def begin(self, what: str, total: int | None) -> None:
+        """See `Reporter.begin`."""
+
+    def advance(self, amount: int) -> None:
+        """See `Reporter.advance`."""
+
+    def end(self) -> None:
+        """See `Reporter.end`."""
+
+
+_current: ContextVar[Reporter] = ContextVar("progress", default=Silent())  # noqa: B039 - Silent has no state
+
+
+@contextmanager
+def reporting(reporter: Reporter) -> Iterator[None]:
+    """Let `reporter` show the stages that run inside."""
+    token = _current.set(reporter)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+@contextmanager
+def stage(what: str, total: int | None = None) -> Iterator[Reporter]:
+    """One stage of long work: `with stage("embed", 500) as bar: bar.advance(10)`."""
+    reporter = _current.get()
+    reporter.begin(what, total)
+    try:
+        yield reporter
+    finally:
+        reporter.end()

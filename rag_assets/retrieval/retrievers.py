@@ -1,0 +1,205 @@
+"""Dense, lexical and hybrid retrieval under a scope."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy as np
+import psycopg
+from numpy.typing import NDArray
+from psycopg_pool import PoolTimeout
+from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_exponential_jitter
+
+from rag_assets.embedding.profiles import EmbeddingProfile
+from rag_assets.embedding.registry import embedder_for
+from rag_assets.errors import DatabaseUnavailable, EmbeddingError, ProfileNotReady, ScopeError, UnknownBot
+from rag_assets.store.lexical import lexical_text
+from rag_assets.retrieval.results import Retrieval, RetrievalResult
+from rag_assets.retrieval.scope import RetrievalScope
+from rag_assets.store.database import Database, set_scope
+from rag_assets.store.search import Fusion, Mode, SearchRequest, SearchRow, run_search
+from rag_assets.store.sql import query
+
+MAX_TOP_K = 1000
+MAX_QUERY_CHARS = 8_000  # more is a document, not a question
+
+
+class Retriever(Protocol):
+    """Anything that answers a query inside a scope."""
+
+    def search(
+        self,
+        query: str,
+        scope: RetrievalScope,
+        top_k: int = 8,
+        filters: Mapping[str, Any] | None = None,
+    ) -> Retrieval:
+        """The best chunks of the scope, best first, at most `top_k`.
+
+        Raises:
+            ScopeError: without a scope.
+            DatabaseUnavailable: after retries; nothing was widened.
+        """
+        ...
+
+
+def open_scope(
+    database: Database, tenant: str, bot: str, profile: str | None = None, user_id: str | None = None
+) -> tuple[RetrievalScope, EmbeddingProfile]:
+    """Look up a bot's active profile (or the one named) and return the scope and the profile to search with.
+
+    Raises:
+        UnknownBot: no such tenant or bot. The app may not list tenants, so neither is told apart.
+        ProfileNotReady: the bot has no active profile, or the named one is not built.
+    """
+    with database.app_pool().connection() as connection:
+        set_scope(connection, {"tenant": tenant, "bot": bot})
+        row = connection.execute(
+            query("profile_for_search"), {"tenant": tenant, "bot": bot, "name": profile}
+        ).fetchone()
+    if row is None:
+        raise UnknownBot(
+            f"no bot {bot!r} of tenant {tenant!r}. Create it by ingesting: rag ingest PATH --tenant {tenant} --bot {bot}"
+        )
+    space, profile_id, *columns, status = row
+    if profile_id is None or status not in ("ready", "active"):
+        wanted = f"profile {profile!r}" if profile else "an active profile"
+        raise ProfileNotReady(
+            f"bot {bot!r} of tenant {tenant!r} has no {wanted} that is ready. Build one with: "
+            f"rag ingest --tenant {tenant} --bot {bot} --profile {profile or 'static-256'}"
+        )
+    names = (
+        "name", "provider", "model", "dimensions", "distance_metric", "task_instruction", "normalized",
+        "chunking", "index", "lexical",
+    )  # fmt: skip
+    spec = EmbeddingProfile.model_validate(dict(zip(names, columns, strict=True)))
+    return RetrievalScope(tenant, bot, space, profile_id, user_id), spec
+
+
+class _PostgresRetriever:
+    """What the three modes share: checks, one round trip, timings, retries."""
+
+    mode: Mode
+
+    def __init__(
+        self,
+        database: Database,
+        profile: EmbeddingProfile,
+        *,
+        dense_weight: float = 0.5,
+        fusion: Fusion = "minmax",
+        candidates: int = 100,
+    ) -> None:
+        """`profile` must be the one that the scopes name: it embeds the queries."""
+        self._database = database
+        self._profile = profile
+        self._dense_weight = dense_weight
+        self._fusion: Fusion = fusion
+        self._candidates = candidates
+
+    def search(
+        self,
+        query: str,
+        scope: RetrievalScope,
+        top_k: int = 8,
+        filters: Mapping[str, Any] | None = None,
+    ) -> Retrieval:
+        """See `Retriever.search`. Where the query cannot be embedded, hybrid mode searches by words alone."""
+        if not isinstance(scope, RetrievalScope):
+            raise ScopeError("a search needs a RetrievalScope; without one nothing is searched")
+        if not 1 <= top_k <= MAX_TOP_K:
+            raise ValueError(f"top_k must be between 1 and {MAX_TOP_K}, got {top_k}")
+        query = query.replace("\x00", " ").encode("utf-8", "replace").decode()[:MAX_QUERY_CHARS]
+        if not query.strip():
+            return Retrieval((), {"embed": 0.0, "search": 0.0, "total": 0.0}, degraded="the query is empty")
+        started = time.perf_counter()
+        vector, mode, degraded = self._embed(query)
+        embedded = time.perf_counter()
+        request = SearchRequest(
+            mode=mode,
+            vector=vector,
+            text=lexical_text(query) if mode != "dense" else "",
+            top_k=top_k,
+            candidates=max(self._candidates, top_k),
+            dense_weight=self._dense_weight,
+            fusion=self._fusion,
+            filters=filters or {},
+        )
+        rows = self._run(scope, request)
+        ended = time.perf_counter()
+        timings = {
+            "embed": 1000 * (embedded - started),
+            "search": 1000 * (ended - embedded),
+            "total": 1000 * (ended - started),
+        }
+        return Retrieval(tuple(_to_result(row) for row in rows), timings, degraded)
+
+    def _embed(self, query: str) -> tuple[NDArray[np.float32] | None, Mode, str | None]:
+        if self.mode == "lexical":
+            return None, "lexical", None
+        try:
+            return embedder_for(self._profile).embed_query(query), self.mode, None
+        except EmbeddingError as error:
+            if self.mode == "dense":
+                raise
+            return None, "lexical", f"the query could not be embedded ({error}); searched by words alone"
+
+    @retry(
+        retry=retry_if_exception_type(DatabaseUnavailable),
+        stop=stop_after_attempt(4),
+        wait=wait_exponential_jitter(initial=0.1, max=2),
+        reraise=True,
+    )
+    def _run(self, scope: RetrievalScope, request: SearchRequest) -> list[SearchRow]:
+        try:
+            with self._database.app_pool().connection() as connection:
+                return run_search(connection, scope.settings, request)
+        except (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout) as error:
+            raise DatabaseUnavailable(f"the search did not reach the database: {error}") from error
+
+
+class DenseRetriever(_PostgresRetriever):
+    """By the similarity of vectors alone."""
+
+    mode: Mode = "dense"
+
+
+class LexicalRetriever(_PostgresRetriever):
+    """By BM25 over any of the query's words."""
+
+    mode: Mode = "lexical"
+
+
+class HybridRetriever(_PostgresRetriever):
+    """Both, fused: min-max scores by `dense_weight`, or reciprocal ranks."""
+
+    mode: Mode = "hybrid"
+
+
+RETRIEVERS: Mapping[Mode, type[_PostgresRetriever]] = {
+    "dense": DenseRetriever,
+    "lexical": LexicalRetriever,
+    "hybrid": HybridRetriever,
+}
+
+
+def _to_result(row: SearchRow) -> RetrievalResult:
+    citation = dict(row.citation)
+    if row.canonical_url:
+        citation["url"] = row.canonical_url
+    if "doc_id" in row.source_metadata:
+        citation["document"] = row.source_metadata["doc_id"]
+    return RetrievalResult(
+        chunk_id=row.chunk_id,
+        source_id=row.source_id,
+        source_name=row.source_name,
+        score=row.score,
+        content=row.content,
+        token_count=row.token_count,
+        citation=citation,
+        metadata={**row.source_metadata, **row.metadata},
+        dense_score=row.dense_score,
+        lexical_score=row.lexical_score,
+    )

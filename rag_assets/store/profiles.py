@@ -1,0 +1,152 @@
+"""Profiles: the catalogue by name, and what has been built of it for each knowledge space."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from psycopg.types.json import Jsonb
+
+from rag_assets.embedding.profiles import BUILTIN_PROFILES, EmbeddingProfile
+from rag_assets.errors import InvalidProfile, UnknownProfile
+from rag_assets.store.database import Connection, Database
+from rag_assets.store.partitions import create_partition
+from rag_assets.store.sql import query
+from rag_assets.store.tenants import Space
+
+_SPEC_COLUMNS = (
+    "name", "provider", "model", "dimensions", "distance_metric", "task_instruction", "normalized",
+    "chunking", "index", "lexical",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class BuiltProfile:
+    """A profile of one knowledge space, with its partition of knowledge_chunks."""
+
+    id: int
+    space_id: UUID
+    tenant: str
+    bot: str
+    status: str
+    profile: EmbeddingProfile
+
+
+def _to_profile(columns: tuple[Any, ...]) -> EmbeddingProfile:
+    return EmbeddingProfile.model_validate(dict(zip(_SPEC_COLUMNS, columns, strict=True)))
+
+
+def add_spec(database: Database, profile: EmbeddingProfile) -> None:
+    """Put a profile into the catalogue.
+
+    Raises:
+        InvalidProfile: the name is taken by another spec; profiles are immutable.
+    """
+    with database.transaction("ingest", {}) as connection:
+        connection.execute(
+            query("add_spec"),
+            {
+                "name": profile.name,
+                "spec": Jsonb(profile.model_dump(mode="json")),
+                "spec_hash": profile.spec_hash,
+            },
+        )
+        if get_spec(connection, profile.name) != profile:
+            raise InvalidProfile(
+                f"profile {profile.name!r} exists with another specification, and profiles never change: "
+                "choose another name"
+            )
+
+
+def seed_specs(database: Database) -> None:
+    """Put the built-in profiles into the catalogue."""
+    for profile in BUILTIN_PROFILES.values():
+        add_spec(database, profile)
+
+
+def list_specs(connection: Connection) -> list[EmbeddingProfile]:
+    """The catalogue, oldest first."""
+    return [
+        EmbeddingProfile.model_validate(row[0]) for row in connection.execute(query("list_specs"), {"name": None})
+    ]
+
+
+def get_spec(connection: Connection, name: str) -> EmbeddingProfile:
+    """One profile of the catalogue.
+
+    Raises:
+        UnknownProfile: with the names that exist.
+    """
+    row = connection.execute(query("list_specs"), {"name": name}).fetchone()
+    if row is None:
+        known = ", ".join(profile.name for profile in list_specs(connection))
+        raise UnknownProfile(f"no profile {name!r}; known are: {known}. Add one with: rag profile add {name} ...")
+    return EmbeddingProfile.model_validate(row[0])
+
+
+def built_profiles(
+    connection: Connection, tenant: str, bot: str | None = None, name: str | None = None
+) -> list[BuiltProfile]:
+    """What is built or being built for a tenant, oldest first; retired profiles are left out."""
+    rows = connection.execute(query("list_built_profiles"), {"tenant": tenant, "bot": bot, "name": name})
+    return [BuiltProfile(*row[:5], _to_profile(row[5:])) for row in rows]
+
+
+def enable_profile(database: Database, space: Space, profile: EmbeddingProfile) -> BuiltProfile:
+    """Start building `profile` for `space`, or return what has been built; makes sure of its partition.
+
+    Idempotent: a process that was killed between the row and the partition leaves nothing to clean up.
+    """
+    with database.transaction("ingest", {"tenant": space.tenant}) as connection:
+        values = {
+            column: Jsonb(value) if isinstance(value, dict) else value
+            for column, value in profile.model_dump(mode="json").items()
+        }
+        added = connection.execute(
+            query("add_built_profile"),
+            {
+                **values,
+                "space": space.id,
+                "tenant": space.tenant,
+                "bot": space.bot,
+                "spec_hash": profile.spec_hash,
+            },
+        )
+        (built,) = built_profiles(connection, space.tenant, space.bot, profile.name)
+        connection.execute(
+            query("add_index_state"), {"profile": built.id, "tenant": space.tenant, "bot": space.bot}
+        )
+        if added.rowcount:
+            record_event(connection, built, "created", {"spec_hash": profile.spec_hash})
+    create_partition(database, built.id, space, profile.dimensions)
+    return built
+
+
+def record_event(connection: Connection, built: BuiltProfile, event: str, evidence: dict[str, Any]) -> None:
+    """Add a line to the audit of the profile."""
+    connection.execute(
+        query("add_event"),
+        {
+            "tenant": built.tenant,
+            "bot": built.bot,
+            "space": built.space_id,
+            "profile": built.id,
+            "event": event,
+            "evidence": Jsonb(evidence),
+        },
+    )
+
+
+def complete_profile(connection: Connection, built: BuiltProfile) -> bool:
+    """Mark the profile ready if every readable source is published in it; the first one of a space becomes
+    active. True if it is active as a result."""
+    scope = {"profile": built.id, "space": built.space_id}
+    if connection.execute(query("mark_complete_profile"), scope).fetchone() is None:
+        return False
+    record_event(connection, built, "ready", {})
+    if connection.execute(query("activate_first_profile"), scope).fetchone() is None:
+        return False
+    connection.execute(query("set_profile_active"), scope)
+    record_event(connection, built, "activated", {"reason": "first complete profile of this bot"})
+    return True

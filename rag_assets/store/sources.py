@@ -1,0 +1,188 @@
+"""Sources, their documents, and what is known of the files they came from."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+from uuid import UUID
+
+from rag_assets.documents.model import Block, Document
+from rag_assets.store.database import Connection
+from rag_assets.store.sql import query
+from rag_assets.store.tenants import Root
+
+
+@dataclass(frozen=True)
+class FileState:
+    """A file as it was when it was last read."""
+
+    size: int
+    mtime_ns: int
+    checksum: str
+    parser_version: str
+
+
+@dataclass(frozen=True)
+class SourceState:
+    """A source as the database knows it."""
+
+    id: UUID
+    file_hash: bytes
+    external_id: str
+    checksum: str
+    status: str
+
+
+@dataclass(frozen=True)
+class StagedSource:
+    """A new, changed or failed source on its way into the database."""
+
+    id: UUID
+    file_hash: bytes
+    source_type: str
+    external_id: str
+    name: str
+    checksum: str
+    status: str  # processing, no_text, failed
+    error: str | None = None
+    document: Document | None = None
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class PendingSource:
+    """A source version that a profile has yet to publish."""
+
+    id: UUID
+    checksum: str
+    document: Document
+
+
+def hash_uri(uri: str) -> bytes:
+    """What stands for a uri of any length in keys."""
+    return hashlib.sha256(uri.encode()).digest()
+
+
+def source_id(space_id: UUID, external_id: str) -> UUID:
+    """The same source of the same space has the same id on every machine and after every re-ingest."""
+    return UUID(bytes=hashlib.sha256(space_id.bytes + external_id.encode()).digest()[:16])
+
+
+def file_states(connection: Connection, root: Root) -> dict[str, FileState]:
+    """Uri -> state of all files of the root that have been read."""
+    return {row[0]: FileState(*row[1:]) for row in connection.execute(query("file_states"), {"root": root.id})}
+
+
+def sources_of_files(connection: Connection, root: Root, files: Iterable[bytes]) -> list[SourceState]:
+    """The sources, other than deleted ones, that came from the given files."""
+    rows = connection.execute(
+        query("source_states_of_files"), {"space": root.space_id, "files": list(files)}
+    )
+    return [SourceState(*row) for row in rows]
+
+
+def write_sources(connection: Connection, root: Root, staged: Sequence[StagedSource]) -> None:
+    """Insert or update sources and their documents."""
+    connection.execute(query("staged_sources_table"))
+    with connection.cursor().copy(query("copy_staged_sources")) as copy:
+        for source in staged:
+            copy.write_row(_staged_row(source))
+    owner = {"space": root.space_id, "tenant": root.tenant, "bot": root.bot, "root": root.id}
+    connection.execute(query("upsert_sources"), owner)
+    connection.execute(query("upsert_documents"), owner)
+    connection.execute("TRUNCATE pg_temp.staged_sources")
+
+
+def _staged_row(source: StagedSource) -> tuple[Any, ...]:
+    document = source.document
+    return (
+        source.id,
+        source.file_hash,
+        source.source_type,
+        source.external_id,
+        source.name,
+        document.canonical_url if document else None,
+        source.checksum,
+        source.status,
+        source.error,
+        document.language if document else None,
+        document.content_type if document else None,
+        json.dumps(source.metadata, ensure_ascii=False, default=str),
+        document.title if document else None,
+        document.text if document else None,
+        json.dumps([asdict(block) for block in document.blocks]) if document else None,
+    )
+
+
+def remember_file(connection: Connection, root: Root, uri: str, state: FileState) -> None:
+    """Note what the file was when it was read, in the transaction that writes its sources."""
+    connection.execute(
+        query("remember_file"),
+        {
+            **asdict(state),
+            "space": root.space_id,
+            "tenant": root.tenant,
+            "bot": root.bot,
+            "root": root.id,
+            "file_hash": hash_uri(uri),
+            "uri": uri,
+        },
+    )
+
+
+def delete_sources(connection: Connection, root: Root, ids: Sequence[UUID]) -> int:
+    """Mark sources as deleted; the next publication of each profile takes their chunks away."""
+    return connection.execute(
+        query("delete_sources"), {"space": root.space_id, "sources": list(ids)}
+    ).rowcount
+
+
+def forget_files(connection: Connection, root: Root, uris: Iterable[str]) -> None:
+    """Forget files that are gone, so that they count as new if they come back."""
+    connection.execute(query("forget_files"), {"root": root.id, "files": [hash_uri(uri) for uri in uris]})
+
+
+def pending_sources(connection: Connection, profile_id: int, space_id: UUID) -> list[PendingSource]:
+    """The sources that the profile has not published in their current version, by external id."""
+    rows = connection.execute(query("pending_sources"), {"profile": profile_id, "space": space_id})
+    return [
+        PendingSource(
+            row[0],
+            row[1],
+            Document(
+                title=row[2],
+                text=row[3],
+                blocks=tuple(_to_block(block) for block in row[4]),
+                content_type=row[5] or "text/plain",
+                language=row[6],
+            ),
+        )
+        for row in rows
+    ]
+
+
+def _to_block(value: dict[str, Any]) -> Block:
+    return Block(**{**value, "heading_path": tuple(value["heading_path"])})
+
+
+def sources_overview(connection: Connection, tenant: str, bot: str) -> list[dict[str, Any]]:
+    """One dict a source, by external id, with its state in each profile under `profiles`."""
+    names = (
+        "source_id", "name", "source_type", "external_id", "status", "progress_percent", "error",
+        "content_type", "locale", "updated_at", "profiles",
+    )  # fmt: skip
+    rows = connection.execute(query("sources_overview"), {"tenant": tenant, "bot": bot})
+    return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+def source_counts(connection: Connection, tenant: str, bot: str | None = None) -> dict[str, int]:
+    """Number of sources by status."""
+    return dict(connection.execute(query("source_counts"), {"tenant": tenant, "bot": bot}).fetchall())
+
+
+def show_progress(connection: Connection, ids: Sequence[UUID], percent: int) -> None:
+    """Raise the progress of sources that are on their way; it never falls."""
+    connection.execute(query("progress"), {"sources": list(ids), "percent": percent})

@@ -1,0 +1,101 @@
+"""Tenants, their bots and knowledge spaces, and the source roots that each bot remembers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from rag_assets.errors import UnknownBot, UnknownTenant
+from rag_assets.keys import check_key
+from rag_assets.store.database import Connection, Database
+from rag_assets.store.sql import query
+
+
+@dataclass(frozen=True)
+class Space:
+    """A bot's knowledge space."""
+
+    id: UUID
+    tenant: str
+    bot: str
+    visibility: str
+    active_profile_id: int | None
+
+
+@dataclass(frozen=True)
+class Root:
+    """A folder, file or URL that a bot's sources come from."""
+
+    id: UUID
+    space_id: UUID
+    tenant: str
+    bot: str
+    uri: str
+
+
+def add_tenant(database: Database, tenant: str, bot: str | None = None) -> bool:
+    """Create the tenant, and the bot with its knowledge space if one is named; True if anything was new.
+
+    Raises:
+        InvalidKey: before anything is written.
+    """
+    check_key(tenant, "tenant")
+    if bot is not None:
+        check_key(bot, "bot")
+    with database.transaction("ingest", {"tenant": tenant}) as connection:
+        keys = {"tenant": tenant, "bot": bot}
+        created = connection.execute(query("add_tenant"), keys).fetchone() is not None
+        if bot is not None:
+            created |= connection.execute(query("add_bot"), keys).fetchone() is not None
+            connection.execute(query("add_space"), keys)
+    return created
+
+
+def list_tenants(database: Database) -> list[str]:
+    """All tenants, sorted."""
+    with database.transaction("ingest", {}) as connection:
+        return [row[0] for row in connection.execute(query("list_tenants"))]
+
+
+def list_bots(database: Database, tenant: str) -> list[str]:
+    """All bots of a tenant, sorted."""
+    with database.transaction("ingest", {"tenant": tenant}) as connection:
+        return [row[0] for row in connection.execute(query("list_bots"), {"tenant": tenant})]
+
+
+def spaces_of(connection: Connection, tenant: str, bot: str | None = None) -> list[Space]:
+    """The knowledge spaces of a tenant, or of one bot of it.
+
+    Raises:
+        UnknownTenant, UnknownBot: with the names that exist.
+    """
+    rows = connection.execute(query("list_spaces"), {"tenant": tenant, "bot": bot}).fetchall()
+    if not rows:
+        tenants = [row[0] for row in connection.execute(query("list_tenants"))]
+        if tenant not in tenants:
+            raise UnknownTenant(f"no tenant {tenant!r}; {_known('tenants', tenants)}")
+        if bot is not None:
+            bots = [row[0] for row in connection.execute(query("list_bots"), {"tenant": tenant})]
+            raise UnknownBot(f"tenant {tenant!r} has no bot {bot!r}; {_known('bots', bots)}")
+    return [Space(*row) for row in rows]
+
+
+def _known(kind: str, names: list[str]) -> str:
+    return f"its {kind} are: {', '.join(names)}" if names else f"there are no {kind} yet"
+
+
+def add_root(database: Database, tenant: str, bot: str, uri: str) -> None:
+    """Remember a source root of the bot; a root that is known already stays as it is."""
+    with database.transaction("ingest", {"tenant": tenant}) as connection:
+        space = spaces_of(connection, tenant, bot)[0]
+        connection.execute(query("add_root"), {"space": space.id, "tenant": tenant, "bot": bot, "uri": uri})
+
+
+def list_roots(connection: Connection, tenant: str, bot: str | None = None) -> list[Root]:
+    """The remembered roots of a tenant or bot, oldest first."""
+    return [Root(*row) for row in connection.execute(query("list_roots"), {"tenant": tenant, "bot": bot})]
+
+
+def record_scan(connection: Connection, root: Root, error: str | None) -> None:
+    """Note that the root was looked at just now, and why it could not be read, if so."""
+    connection.execute(query("root_scanned"), {"root": root.id, "error": error})

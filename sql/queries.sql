@@ -1,0 +1,354 @@
+-- Every statement that the product sends, by name. Parameters are psycopg's; the search statement itself is
+-- the function rag.search. Everything runs inside a transaction whose scope has been set.
+
+-- add_tenant --
+INSERT INTO rag.tenants (id) VALUES (%(tenant)s) ON CONFLICT DO NOTHING RETURNING id
+
+-- add_bot --
+INSERT INTO rag.bots (tenant_id, id) VALUES (%(tenant)s, %(bot)s) ON CONFLICT DO NOTHING RETURNING id
+
+-- add_space --
+INSERT INTO rag.knowledge_spaces (tenant_id, bot_id) VALUES (%(tenant)s, %(bot)s) ON CONFLICT DO NOTHING
+
+-- list_tenants --
+SELECT id FROM rag.tenants ORDER BY id
+
+-- list_bots --
+SELECT id FROM rag.bots WHERE tenant_id = %(tenant)s ORDER BY id
+
+-- list_spaces --
+SELECT id, tenant_id, bot_id, visibility_scope, active_profile_id
+FROM rag.knowledge_spaces
+WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
+ORDER BY bot_id, name
+
+-- add_root --
+INSERT INTO rag.source_roots (knowledge_space_id, tenant_id, bot_id, uri)
+VALUES (%(space)s, %(tenant)s, %(bot)s, %(uri)s)
+ON CONFLICT (knowledge_space_id, sha256(uri::bytea)) DO NOTHING
+
+-- list_roots --
+SELECT id, knowledge_space_id, tenant_id, bot_id, uri
+FROM rag.source_roots
+WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
+ORDER BY bot_id, created_at, id
+
+-- root_scanned --
+UPDATE rag.source_roots SET scanned_at = now(), last_error = %(error)s WHERE id = %(root)s
+
+-- add_spec --
+INSERT INTO rag.profile_specs (name, spec, spec_hash) VALUES (%(name)s, %(spec)s, %(spec_hash)s)
+ON CONFLICT (name) DO NOTHING
+
+-- list_specs --
+SELECT spec, spec_hash FROM rag.profile_specs
+WHERE %(name)s::text IS NULL OR name = %(name)s ORDER BY created_at, name
+
+-- add_built_profile --
+INSERT INTO rag.embedding_profiles (
+    knowledge_space_id, tenant_id, bot_id, name, provider, model, dimensions, distance_metric,
+    task_instruction, normalized, chunking, index, lexical, spec_hash)
+VALUES (
+    %(space)s, %(tenant)s, %(bot)s, %(name)s, %(provider)s, %(model)s, %(dimensions)s, %(distance_metric)s,
+    %(task_instruction)s, %(normalized)s, %(chunking)s, %(index)s, %(lexical)s, %(spec_hash)s)
+ON CONFLICT (knowledge_space_id, name) WHERE status <> 'retired' DO NOTHING
+
+-- add_index_state --
+INSERT INTO rag.index_state (embedding_profile_id, tenant_id, bot_id)
+VALUES (%(profile)s, %(tenant)s, %(bot)s) ON CONFLICT DO NOTHING
+
+-- list_built_profiles --
+SELECT p.id, p.knowledge_space_id, p.tenant_id, p.bot_id, p.status, p.name, p.provider, p.model, p.dimensions,
+       p.distance_metric, p.task_instruction, p.normalized, p.chunking, p.index, p.lexical
+FROM rag.embedding_profiles p
+WHERE p.tenant_id = %(tenant)s AND p.status <> 'retired'
+  AND (%(bot)s::text IS NULL OR p.bot_id = %(bot)s)
+  AND (%(name)s::text IS NULL OR p.name = %(name)s)
+ORDER BY p.bot_id, p.created_at, p.id
+
+-- add_event --
+INSERT INTO rag.profile_events (tenant_id, bot_id, knowledge_space_id, embedding_profile_id, event, evidence)
+VALUES (%(tenant)s, %(bot)s, %(space)s, %(profile)s, %(event)s, %(evidence)s)
+
+-- lock_profile --
+SELECT pg_advisory_xact_lock(%(profile)s)
+
+-- mark_complete_profile --
+-- A profile is complete when every source that can be read is published in it as it is now.
+UPDATE rag.embedding_profiles p SET status = 'ready'
+WHERE p.id = %(profile)s AND p.status = 'building'
+  AND EXISTS (SELECT FROM rag.source_profiles sp WHERE sp.embedding_profile_id = p.id AND sp.status = 'ready')
+  AND NOT EXISTS (
+      SELECT FROM rag.knowledge_sources s
+      LEFT JOIN rag.source_profiles sp ON sp.source_id = s.id AND sp.embedding_profile_id = p.id
+      WHERE s.knowledge_space_id = p.knowledge_space_id
+        AND s.status IN ('queued', 'processing', 'ready')
+        AND (sp.source_id IS NULL OR (sp.status = 'ready' AND sp.checksum <> s.checksum)))
+RETURNING p.id
+
+-- activate_first_profile --
+-- Only a space that serves nothing yet takes a profile without a promotion.
+UPDATE rag.knowledge_spaces k SET active_profile_id = %(profile)s
+WHERE k.id = %(space)s AND k.active_profile_id IS NULL
+RETURNING k.id
+
+-- set_profile_active --
+UPDATE rag.embedding_profiles SET status = 'active' WHERE id = %(profile)s
+
+-- file_states --
+SELECT uri, size, mtime_ns, checksum, parser_version FROM rag.source_files WHERE root_id = %(root)s
+
+-- forget_files --
+DELETE FROM rag.source_files WHERE root_id = %(root)s AND file_hash = ANY(%(files)s)
+
+-- source_states_of_files --
+SELECT id, file_hash, external_id, checksum, status FROM rag.knowledge_sources
+WHERE knowledge_space_id = %(space)s AND file_hash = ANY(%(files)s) AND status <> 'deleted'
+
+-- staged_sources_table --
+CREATE TEMP TABLE IF NOT EXISTS staged_sources (
+    id uuid, file_hash bytea, source_type text, external_id text, name text, canonical_url text,
+    checksum text, status text, error_message text, locale text, content_type text, metadata text,
+    title text, text text, blocks text
+) ON COMMIT DELETE ROWS
+
+-- copy_staged_sources --
+COPY staged_sources FROM STDIN
+
+-- upsert_sources --
+-- A source that fails keeps the checksum of the version that is still served.
+INSERT INTO rag.knowledge_sources AS s (
+    id, knowledge_space_id, tenant_id, bot_id, root_id, file_hash, source_type, external_id, name,
+    canonical_url, checksum, status, progress_percent, error_message, locale, content_type, metadata)
+SELECT id, %(space)s, %(tenant)s, %(bot)s, %(root)s, file_hash, source_type, external_id, name,
+       canonical_url, checksum, status, CASE status WHEN 'processing' THEN 30 ELSE 0 END, error_message,
+       locale, content_type, metadata::jsonb
+FROM staged_sources
+ON CONFLICT (id) DO UPDATE SET
+    root_id = excluded.root_id, file_hash = excluded.file_hash, source_type = excluded.source_type,
+    name = excluded.name, canonical_url = excluded.canonical_url,
+    checksum = CASE WHEN excluded.status = 'failed' AND s.status <> 'deleted'
+                    THEN s.checksum ELSE excluded.checksum END,
+    status = excluded.status, progress_percent = excluded.progress_percent,
+    error_message = excluded.error_message, locale = excluded.locale,
+    content_type = excluded.content_type, metadata = excluded.metadata, updated_at = now()
+
+-- upsert_documents --
+INSERT INTO rag.source_documents (source_id, checksum, tenant_id, bot_id, title, text, blocks)
+SELECT id, checksum, %(tenant)s, %(bot)s, title, text, blocks::jsonb FROM staged_sources WHERE text IS NOT NULL
+ON CONFLICT DO NOTHING
+
+-- remember_file --
+INSERT INTO rag.source_files AS f (
+    knowledge_space_id, tenant_id, bot_id, root_id, file_hash, uri, size, mtime_ns, checksum, parser_version)
+VALUES (%(space)s, %(tenant)s, %(bot)s, %(root)s, %(file_hash)s, %(uri)s, %(size)s, %(mtime_ns)s,
+        %(checksum)s, %(parser_version)s)
+ON CONFLICT (root_id, file_hash) DO UPDATE SET
+    size = excluded.size, mtime_ns = excluded.mtime_ns, checksum = excluded.checksum,
+    parser_version = excluded.parser_version
+
+-- delete_sources --
+UPDATE rag.knowledge_sources SET status = 'deleted', progress_percent = 100, error_message = NULL, updated_at = now()
+WHERE knowledge_space_id = %(space)s AND id = ANY(%(sources)s) AND status <> 'deleted'
+RETURNING id
+
+-- sources_overview --
+SELECT s.id, s.name, s.source_type, s.external_id, s.status, s.progress_percent, s.error_message,
+       s.content_type, s.locale, s.updated_at,
+       coalesce(jsonb_object_agg(p.name, jsonb_build_object(
+           'status', sp.status, 'chunks', sp.chunk_count, 'up_to_date', sp.checksum = s.checksum,
+           'error', sp.error_message)) FILTER (WHERE p.id IS NOT NULL), '{}')
+FROM rag.knowledge_sources s
+LEFT JOIN (rag.source_profiles sp JOIN rag.embedding_profiles p
+           ON p.id = sp.embedding_profile_id AND p.status <> 'retired') ON sp.source_id = s.id
+WHERE s.tenant_id = %(tenant)s AND s.bot_id = %(bot)s AND s.status <> 'deleted'
+GROUP BY s.id ORDER BY s.external_id
+
+-- source_counts --
+SELECT status, count(*) FROM rag.knowledge_sources
+WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s) GROUP BY status
+
+-- pending_sources --
+-- What the profile has not published as it is now, and can be read.
+SELECT s.id, s.checksum, d.title, d.text, d.blocks, s.content_type, s.locale
+FROM rag.knowledge_sources s
+JOIN rag.source_documents d ON d.source_id = s.id AND d.checksum = s.checksum
+LEFT JOIN rag.source_profiles sp ON sp.source_id = s.id AND sp.embedding_profile_id = %(profile)s
+WHERE s.knowledge_space_id = %(space)s AND s.status IN ('queued', 'processing', 'ready')
+  AND (sp.source_id IS NULL OR sp.checksum <> s.checksum OR sp.status = 'failed')
+ORDER BY s.external_id
+
+-- profile_lag --
+-- How far the profile is behind its sources: what to publish and what to take away. The digest names the
+-- work, so that two sensor ticks that see the same work ask for one run.
+SELECT count(*),
+       md5(string_agg(work.id::text || work.checksum, ',' ORDER BY work.id, work.checksum))
+FROM (
+    SELECT s.id, s.checksum
+    FROM rag.knowledge_sources s
+    LEFT JOIN rag.source_profiles sp ON sp.source_id = s.id AND sp.embedding_profile_id = %(profile)s
+    WHERE s.knowledge_space_id = %(space)s AND s.status IN ('queued', 'processing', 'ready')
+      AND (sp.source_id IS NULL OR sp.checksum <> s.checksum)
+    UNION ALL
+    SELECT s.id, 'gone'
+    FROM rag.source_profiles sp
+    JOIN rag.knowledge_sources s ON s.id = sp.source_id
+    WHERE sp.embedding_profile_id = %(profile)s AND s.status IN ('deleted', 'no_text')
+) work
+
+-- progress --
+UPDATE rag.knowledge_sources SET progress_percent = %(percent)s
+WHERE id = ANY(%(sources)s) AND status = 'processing' AND progress_percent < %(percent)s
+
+-- cache_get --
+SELECT content_hash, embedding FROM rag.embedding_cache
+WHERE tenant_id = %(tenant)s AND model_key = %(model_key)s AND content_hash = ANY(%(hashes)s)
+
+-- staged_vectors_table --
+CREATE TEMP TABLE IF NOT EXISTS staged_vectors (content_hash bytea, embedding vector) ON COMMIT DELETE ROWS
+
+-- copy_staged_vectors --
+COPY staged_vectors FROM STDIN (FORMAT binary)
+
+-- cache_put --
+INSERT INTO rag.embedding_cache (tenant_id, bot_id, model_key, content_hash, embedding)
+SELECT %(tenant)s, %(bot)s, %(model_key)s, content_hash, embedding FROM staged_vectors
+ON CONFLICT (tenant_id, model_key, content_hash) DO UPDATE SET embedding = excluded.embedding
+
+-- staged_chunks_table --
+CREATE TEMP TABLE IF NOT EXISTS staged_chunks (
+    id uuid, source_id uuid, chunk_index int, content text, lexical_text text, token_count int,
+    citation text, metadata text, embedding vector
+) ON COMMIT DELETE ROWS
+
+-- copy_staged_chunks --
+COPY staged_chunks FROM STDIN (FORMAT binary)
+
+-- current_versions --
+-- Which of the staged sources are still what was staged; a newer version gets its own publication.
+SELECT s.id FROM rag.knowledge_sources s
+JOIN unnest(%(sources)s::uuid[], %(checksums)s::text[]) AS staged (id, checksum)
+    ON staged.id = s.id AND staged.checksum = s.checksum
+WHERE s.knowledge_space_id = %(space)s AND s.status IN ('queued', 'processing', 'ready')
+FOR SHARE OF s
+
+-- sample_length --
+SELECT avg(rag.lexical_length(to_tsvector(%(language)s::regconfig, words))) FROM unnest(%(texts)s::text[]) AS words
+
+-- average_length --
+SELECT average_length FROM rag.index_state WHERE embedding_profile_id = %(profile)s
+
+-- set_average_length --
+UPDATE rag.index_state SET average_length = %(length)s, updated_at = now()
+WHERE embedding_profile_id = %(profile)s
+
+-- delete_chunks_of_sources --
+DELETE FROM rag.knowledge_chunks WHERE embedding_profile_id = {profile} AND source_id = ANY(%(sources)s)
+
+-- insert_staged_chunks --
+INSERT INTO rag.knowledge_chunks (
+    id, knowledge_space_id, tenant_id, bot_id, source_id, embedding_profile_id, chunk_index, content,
+    token_count, citation, metadata, fts, lexical, embedding)
+SELECT id, %(space)s, %(tenant)s, %(bot)s, source_id, {profile}, chunk_index, content,
+       token_count, citation::jsonb, metadata::jsonb, fts, rag.bm25_weights(fts, %(length)s), embedding
+FROM (
+    SELECT *, to_tsvector(%(language)s::regconfig, lexical_text) AS fts
+    FROM staged_chunks WHERE source_id = ANY(%(sources)s) OFFSET 0
+) analysed
+
+-- publish_sources --
+INSERT INTO rag.source_profiles AS sp (
+    embedding_profile_id, source_id, tenant_id, bot_id, status, checksum, chunk_count)
+SELECT %(profile)s, s.id, %(tenant)s, %(bot)s, 'ready', s.checksum,
+       (SELECT count(*) FROM staged_chunks c WHERE c.source_id = s.id)
+FROM rag.knowledge_sources s WHERE s.id = ANY(%(sources)s)
+ON CONFLICT (embedding_profile_id, source_id) DO UPDATE SET
+    status = 'ready', checksum = excluded.checksum, chunk_count = excluded.chunk_count,
+    error_message = NULL, updated_at = now()
+
+-- sources_ready --
+UPDATE rag.knowledge_sources SET status = 'ready', progress_percent = 100, error_message = NULL, updated_at = now()
+WHERE id = ANY(%(sources)s) AND status IN ('queued', 'processing')
+
+-- drop_old_documents --
+DELETE FROM rag.source_documents d USING rag.knowledge_sources s
+WHERE s.id = d.source_id AND s.id = ANY(%(sources)s)
+  AND (d.checksum <> s.checksum OR s.status IN ('deleted', 'no_text'))
+  AND NOT EXISTS (SELECT FROM rag.source_profiles sp
+                  WHERE sp.source_id = d.source_id AND sp.checksum = d.checksum)
+
+-- source_failed_in_profile --
+-- A version that was published before stays served; only the failure is noted beside it.
+INSERT INTO rag.source_profiles AS sp (
+    embedding_profile_id, source_id, tenant_id, bot_id, status, checksum, error_message)
+VALUES (%(profile)s, %(source)s, %(tenant)s, %(bot)s, 'failed', %(checksum)s, %(error)s)
+ON CONFLICT (embedding_profile_id, source_id) DO UPDATE SET
+    error_message = excluded.error_message, updated_at = now()
+
+-- source_failed --
+UPDATE rag.knowledge_sources SET status = 'failed', error_message = %(error)s, updated_at = now()
+WHERE id = %(source)s AND checksum = %(checksum)s
+
+-- withdrawn_sources --
+SELECT sp.source_id FROM rag.source_profiles sp
+JOIN rag.knowledge_sources s ON s.id = sp.source_id
+WHERE sp.embedding_profile_id = %(profile)s AND s.status IN ('deleted', 'no_text')
+ORDER BY sp.source_id
+
+-- withdraw_sources --
+DELETE FROM rag.source_profiles
+WHERE embedding_profile_id = %(profile)s AND source_id = ANY(%(sources)s)
+
+-- chunk_count --
+SELECT count(*) FROM rag.knowledge_chunks WHERE embedding_profile_id = {profile}
+
+-- ready_sources --
+SELECT count(*) FROM rag.source_profiles WHERE embedding_profile_id = %(profile)s AND status = 'ready'
+
+-- index_state --
+SELECT average_length, chunks_at_statistics, chunks_at_hnsw, ef_search, recall_at_10
+FROM rag.index_state WHERE embedding_profile_id = %(profile)s
+
+-- forget_lexeme_stats --
+DELETE FROM rag.lexeme_stats WHERE embedding_profile_id = %(profile)s
+
+-- count_lexemes --
+INSERT INTO rag.lexeme_stats (embedding_profile_id, tenant_id, lexeme, chunk_count)
+SELECT {profile}, %(tenant)s, word, ndoc
+FROM ts_stat('SELECT fts FROM rag.knowledge_chunks WHERE embedding_profile_id = {profile}')
+
+-- measured_length --
+SELECT count(*), avg(rag.lexical_length(fts)) FROM rag.knowledge_chunks WHERE embedding_profile_id = {profile}
+
+-- reweigh_chunks --
+UPDATE rag.knowledge_chunks SET lexical = rag.bm25_weights(fts, %(length)s)
+WHERE embedding_profile_id = {profile}
+
+-- statistics_refreshed --
+UPDATE rag.index_state SET chunks_at_statistics = %(chunks)s, average_length = %(length)s, updated_at = now()
+WHERE embedding_profile_id = %(profile)s
+
+-- hnsw_built --
+UPDATE rag.index_state SET chunks_at_hnsw = %(chunks)s, updated_at = now()
+WHERE embedding_profile_id = %(profile)s
+
+-- hnsw_tuned --
+UPDATE rag.index_state SET ef_search = %(ef_search)s, recall_at_10 = %(recall)s, updated_at = now()
+WHERE embedding_profile_id = %(profile)s
+
+-- sample_vectors --
+SELECT embedding FROM rag.knowledge_chunks WHERE embedding_profile_id = {profile}
+ORDER BY md5(id::text) LIMIT %(limit)s
+
+-- profile_for_search --
+SELECT k.id, p.id, p.name, p.provider, p.model, p.dimensions, p.distance_metric, p.task_instruction,
+       p.normalized, p.chunking, p.index, p.lexical, p.status
+FROM rag.knowledge_spaces k
+LEFT JOIN rag.embedding_profiles p ON p.knowledge_space_id = k.id AND p.status <> 'retired'
+    AND CASE WHEN %(name)s::text IS NULL THEN p.id = k.active_profile_id ELSE p.name = %(name)s END
+WHERE k.tenant_id = %(tenant)s AND k.bot_id = %(bot)s AND k.name = 'default'
+
+-- search --
+SELECT * FROM rag.search(
+    %(mode)s, %(vector)s::vector, %(text)s, %(top_k)s, %(candidates)s, %(dense_weight)s, %(fusion)s,
+    %(filters)s, %(exact)s)
