@@ -40,6 +40,11 @@ class Silent:
 _current: ContextVar[Reporter] = ContextVar("progress", default=Silent())  # noqa: B039 - Silent has no state
 
 
+def current() -> Reporter:
+    """The reporter that shows stages now."""
+    return _current.get()
+
+
 @contextmanager
 def reporting(reporter: Reporter) -> Iterator[None]:
     """Let `reporter` show the stages that run inside."""

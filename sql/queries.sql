@@ -73,6 +73,9 @@ VALUES (%(tenant)s, %(bot)s, %(space)s, %(profile)s, %(event)s, %(evidence)s)
 -- lock_profile --
 SELECT pg_advisory_xact_lock(%(profile)s)
 
+-- share_profile --
+SELECT pg_advisory_xact_lock_shared(%(profile)s)
+
 -- mark_complete_profile --
 -- A profile is complete when every source that can be read is published in it as it is now.
 UPDATE rag.embedding_profiles p SET status = 'ready'
@@ -230,7 +233,8 @@ SELECT s.id FROM rag.knowledge_sources s
 JOIN unnest(%(sources)s::uuid[], %(checksums)s::text[]) AS staged (id, checksum)
     ON staged.id = s.id AND staged.checksum = s.checksum
 WHERE s.knowledge_space_id = %(space)s AND s.status IN ('queued', 'processing', 'ready')
-FOR SHARE OF s
+ORDER BY s.id
+FOR UPDATE OF s
 
 -- sample_length --
 SELECT avg(rag.lexical_length(to_tsvector(%(language)s::regconfig, words))) FROM unnest(%(texts)s::text[]) AS words
@@ -325,7 +329,8 @@ UPDATE rag.knowledge_chunks SET lexical = rag.bm25_weights(fts, %(length)s)
 WHERE embedding_profile_id = {profile}
 
 -- statistics_refreshed --
-UPDATE rag.index_state SET chunks_at_statistics = %(chunks)s, average_length = %(length)s, updated_at = now()
+UPDATE rag.index_state SET chunks_at_statistics = %(chunks)s, average_length = %(length)s,
+    dense_floor = %(dense_floor)s, updated_at = now()
 WHERE embedding_profile_id = %(profile)s
 
 -- hnsw_built --
@@ -352,3 +357,85 @@ WHERE k.tenant_id = %(tenant)s AND k.bot_id = %(bot)s AND k.name = 'default'
 SELECT * FROM rag.search(
     %(mode)s, %(vector)s::vector, %(text)s, %(top_k)s, %(candidates)s, %(dense_weight)s, %(fusion)s,
     %(filters)s, %(exact)s)
+
+-- erase_profiles --
+-- Retired ones included: their partitions hold rows until they are dropped.
+SELECT id FROM rag.embedding_profiles
+WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s) ORDER BY id
+
+-- erase_counts --
+SELECT 'knowledge_chunks', count(*) FROM rag.knowledge_chunks
+WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
+UNION ALL SELECT 'source_profiles', count(*) FROM rag.source_profiles
+WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
+UNION ALL SELECT 'source_documents', count(*) FROM rag.source_documents
+WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
+UNION ALL SELECT 'source_files', count(*) FROM rag.source_files
+WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
+UNION ALL SELECT 'knowledge_sources', count(*) FROM rag.knowledge_sources
+WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
+UNION ALL SELECT 'source_roots', count(*) FROM rag.source_roots
+WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
+UNION ALL SELECT 'embedding_cache', count(*) FROM rag.embedding_cache
+WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
+UNION ALL SELECT 'lexeme_stats', count(*) FROM rag.lexeme_stats
+WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR embedding_profile_id IN (
+    SELECT id FROM rag.embedding_profiles WHERE tenant_id = %(tenant)s AND bot_id = %(bot)s))
+UNION ALL SELECT 'index_state', count(*) FROM rag.index_state
+WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
+UNION ALL SELECT 'profile_events', count(*) FROM rag.profile_events
+WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
+UNION ALL SELECT 'embedding_profiles', count(*) FROM rag.embedding_profiles
+WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
+UNION ALL SELECT 'knowledge_spaces', count(*) FROM rag.knowledge_spaces
+WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
+UNION ALL SELECT 'bots', count(*) FROM rag.bots
+WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR id = %(bot)s)
+UNION ALL SELECT 'tenants', count(*) FROM rag.tenants
+WHERE id = %(tenant)s AND %(bot)s::text IS NULL
+
+-- erase_pointers --
+-- From here on nothing of it is served, and the profiles can go.
+UPDATE rag.knowledge_spaces SET active_profile_id = NULL, canary_profile_id = NULL, canary_percent = 0
+WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
+
+-- erase_source_profiles --
+DELETE FROM rag.source_profiles WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
+
+-- erase_source_documents --
+DELETE FROM rag.source_documents WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
+
+-- erase_source_files --
+DELETE FROM rag.source_files WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
+
+-- erase_knowledge_sources --
+DELETE FROM rag.knowledge_sources WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
+
+-- erase_source_roots --
+DELETE FROM rag.source_roots WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
+
+-- erase_embedding_cache --
+DELETE FROM rag.embedding_cache WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
+
+-- erase_lexeme_stats --
+DELETE FROM rag.lexeme_stats
+WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR embedding_profile_id IN (
+    SELECT id FROM rag.embedding_profiles WHERE tenant_id = %(tenant)s AND bot_id = %(bot)s))
+
+-- erase_index_state --
+DELETE FROM rag.index_state WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
+
+-- erase_profile_events --
+DELETE FROM rag.profile_events WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
+
+-- erase_embedding_profiles --
+DELETE FROM rag.embedding_profiles WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
+
+-- erase_knowledge_spaces --
+DELETE FROM rag.knowledge_spaces WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
+
+-- erase_bots --
+DELETE FROM rag.bots WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR id = %(bot)s)
+
+-- erase_tenants --
+DELETE FROM rag.tenants WHERE id = %(tenant)s AND %(bot)s::text IS NULL

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, field
+from queue import Queue
 from uuid import UUID
 
 import numpy as np
@@ -19,7 +23,7 @@ from rag_assets.store.database import Database
 from rag_assets.store.profiles import BuiltProfile
 from rag_assets.store.publication import Publisher, StagedChunk, StagedVersion
 
-TRANSACTION_CHUNKS = 1000
+TRANSACTION_CHUNKS = 500
 
 
 @dataclass
@@ -35,21 +39,27 @@ class PublishReport:
     activated: list[str] = field(default_factory=list)  # bots whose active profile this became
     failures: list[Failure] = field(default_factory=list)
 
+    def add(self, part: PublishReport) -> None:
+        """Count in what a part of the work did."""
+        self.ready += part.ready
+        self.chunks_written += part.chunks_written
+        self.superseded += part.superseded
+        self.failures += part.failures
+
 
 def publish_chunks(database: Database, profiles: Sequence[BuiltProfile], chunks: pa.Table) -> PublishReport:
     """Publish staged sources, take away deleted ones, and mark profiles that are complete.
 
-    Whole sources go in, up to `TRANSACTION_CHUNKS` chunks a transaction. Where a transaction is refused by
-    the data of one source, its sources are tried one by one and only that one is recorded as failed.
+    Whole sources go in, about `TRANSACTION_CHUNKS` chunks a transaction, over as many connections as there
+    are processors (at most 4). Where a transaction is refused by the data of one source, its sources are
+    tried one by one and only that one is recorded as failed.
     """
     report = PublishReport()
     for built in profiles:
         mine = chunks.filter(pc.equal(chunks["profile_id"], built.id))
-        with Publisher(database, built) as publisher, stage(f"publish {built.bot}", mine.num_rows) as bar:
+        with Publisher(database, built) as publisher:
             publisher.assume_length(mine["content"].to_pylist())
-            for versions in _batches(mine):
-                _publish(publisher, built, versions, report)
-                bar.advance(sum(len(version.chunks) for version in versions))
+            _publish_all(database, built, mine, report)
             report.withdrawn += publisher.withdraw()
             if publisher.complete():
                 report.activated.append(built.bot)
@@ -57,6 +67,28 @@ def publish_chunks(database: Database, profiles: Sequence[BuiltProfile], chunks:
             report.serving_sources += sources
             report.serving_chunks += served
     return report
+
+
+def _publish_all(database: Database, built: BuiltProfile, chunks: pa.Table, report: PublishReport) -> None:
+    workers = max(1, min(os.cpu_count() or 1, 4, chunks.num_rows // TRANSACTION_CHUNKS))
+    with stage(f"publish {built.bot}", chunks.num_rows) as bar, ExitStack() as stack:
+        idle: Queue[Publisher] = Queue()
+        for _ in range(workers):
+            idle.put(stack.enter_context(Publisher(database, built)))
+
+        def work(versions: list[StagedVersion]) -> PublishReport:
+            publisher = idle.get()
+            try:
+                mine = PublishReport()
+                _publish(publisher, built, versions, mine)
+                return mine
+            finally:
+                idle.put(publisher)
+
+        with ThreadPoolExecutor(workers, thread_name_prefix="publish") as pool:
+            for done in pool.map(work, _batches(chunks)):
+                report.add(done)
+                bar.advance(done.chunks_written)
 
 
 def _publish(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +25,7 @@ REBUILD_FACTOR = 2.0  # an HNSW graph that has grown by this factor since its bu
 MIN_RECALL = 0.99
 _EF_STEPS = (40, 64, 100, 200, 400, 800)
 _METRIC_OPS = {"cosine": "cosine_ops", "ip": "ip_ops", "l2": "l2_ops"}
+_FLOOR_SAMPLE, _MIN_FLOOR_SAMPLE = 200, 20
 _MIN_BUILD_MEMORY = 64 << 20
 _MAX_BUILD_MEMORY = 4 << 30
 
@@ -116,13 +118,28 @@ def _refresh_statistics(
     connection.execute(query("forget_lexeme_stats"), values)
     connection.execute(_compose("count_lexemes", built), values)
     kept = length if rebuilt else assumed
-    connection.execute(query("statistics_refreshed"), {**values, "chunks": chunks, "length": kept})
+    sample = [_vector(row[0]) for row in connection.execute(_compose("sample_vectors", built), {"limit": _FLOOR_SAMPLE})]
+    connection.execute(
+        query("statistics_refreshed"),
+        {**values, "chunks": chunks, "length": kept, "dense_floor": dense_floor(sample)},
+    )
     return chunks, kept, True, rebuilt
+
+
+def dense_floor(sample: Sequence[NDArray[np.float32]]) -> float:
+    """The cosine that the least related of some chunks have; 0 for fewer than 20, which say little.
+
+    Models differ: unrelated texts score about 0 with some and .7 with others, and fusion must know.
+    """
+    if len(sample) < _MIN_FLOOR_SAMPLE:
+        return 0.0
+    vectors = np.stack(sample)
+    return float((vectors @ vectors.T).min())
 
 
 def _analyze(database: Database, built: BuiltProfile) -> None:
     with database.connect("owner", autocommit=True) as connection:
-        connection.execute(sql.SQL("VACUUM (ANALYZE) {}").format(sql.Identifier("rag", partition_name(built.id))))
+        connection.execute(sql.SQL("ANALYZE {}").format(sql.Identifier("rag", partition_name(built.id))))
         connection.execute("ANALYZE rag.lexeme_stats")
 
 

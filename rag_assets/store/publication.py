@@ -80,10 +80,9 @@ class Publisher:
         composed = statement.format(profile=sql.Literal(self._built.id)) if "{profile}" in query(name) else statement
         return self._connection.execute(composed, {**self._values, **values})
 
-    def _begin(self) -> None:
+    def _begin(self, lock: str = "lock_profile") -> None:
         set_scope(self._connection, self._scope)
-        # One publisher a profile at a time: two would delete what the other has just written.
-        self._execute("lock_profile")
+        self._execute(lock)
 
     def assume_length(self, texts: Sequence[str]) -> None:
         """Fix the mean chunk length of a fresh profile from what is about to be published in it."""
@@ -100,7 +99,8 @@ class Publisher:
     def publish(self, versions: Sequence[StagedVersion]) -> Published:
         """Replace what is served of these sources by the staged versions; all of them or none."""
         with self._connection.transaction():
-            self._begin()
+            # Publishers share the profile; what one publishes, it locks source by source.
+            self._begin("share_profile")
             rows = self._execute(
                 "current_versions",
                 sources=[version.source_id for version in versions],

@@ -215,6 +215,7 @@ CREATE TABLE rag.index_state (
     tenant_id rag.key NOT NULL,
     bot_id rag.key NOT NULL,
     average_length double precision,      -- words per chunk that the stored BM25 weights assume
+    dense_floor double precision,         -- cosine of the least related chunks: where fusion starts to count
     chunks_at_statistics bigint NOT NULL DEFAULT 0,
     chunks_at_hnsw bigint NOT NULL DEFAULT 0,
     ef_search int NOT NULL DEFAULT 100 CHECK (ef_search BETWEEN 1 AND 1000),

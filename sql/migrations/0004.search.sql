@@ -63,6 +63,17 @@ END $$;
 
 CREATE TYPE rag.candidates AS (ids uuid[], scores float8[]);
 
+-- How the profile's vectors are cast, compared, and read as a similarity. Vectors have length 1, so each
+-- distance d gives the cosine.
+CREATE FUNCTION rag.vector_type(profile rag.embedding_profiles) RETURNS text LANGUAGE sql IMMUTABLE
+    RETURN format('%s(%s)', CASE WHEN profile.dimensions <= 2000 THEN 'vector' ELSE 'halfvec' END,
+                  profile.dimensions);
+CREATE FUNCTION rag.distance_operator(profile rag.embedding_profiles) RETURNS text LANGUAGE sql IMMUTABLE
+    RETURN CASE profile.distance_metric WHEN 'cosine' THEN '<=>' WHEN 'ip' THEN '<#>' ELSE '<->' END;
+CREATE FUNCTION rag.similarity_of_distance(profile rag.embedding_profiles) RETURNS text LANGUAGE sql IMMUTABLE
+    RETURN CASE profile.distance_metric
+        WHEN 'cosine' THEN '1 - d' WHEN 'ip' THEN '-d' ELSE '1 - d * d / 2' END;
+
 -- The nearest chunks, nearest first; scores are similarities in [-1, 1]. The order-by is the bare operator
 -- on the indexed expression, as the HNSW index needs it; `exact` adds 0 to it to keep the index out.
 CREATE FUNCTION rag.dense_candidates(
@@ -71,12 +82,6 @@ CREATE FUNCTION rag.dense_candidates(
 DECLARE
     found_rows rag.candidates;
     ef int;
-    vector_type text := format('%s(%s)',
-        CASE WHEN profile.dimensions <= 2000 THEN 'vector' ELSE 'halfvec' END, profile.dimensions);
-    operator text := CASE profile.distance_metric WHEN 'cosine' THEN '<=>' WHEN 'ip' THEN '<#>' ELSE '<->' END;
-    -- Vectors have length 1, so each distance gives the cosine: 1 - d, -d, and 1 - d^2 / 2.
-    similarity text := CASE profile.distance_metric
-        WHEN 'cosine' THEN '1 - d' WHEN 'ip' THEN '-d' ELSE '1 - d * d / 2' END;
 BEGIN
     SELECT i.ef_search INTO ef FROM rag.index_state i WHERE i.embedding_profile_id = profile.id;
     PERFORM set_config('hnsw.ef_search', least(greatest(coalesce(ef, 100), how_many), 1000)::text, true);
@@ -92,20 +97,20 @@ BEGIN
              WHERE c.embedding_profile_id = %3$s AND c.tenant_id = %4$L%5$s
              ORDER BY (c.embedding::%1$s %2$s $1::%1$s)%8$s LIMIT %6$s
          ) nearest',
-        vector_type, operator, profile.id, profile.tenant_id, source_condition, how_many, similarity,
+        rag.vector_type(profile), rag.distance_operator(profile), profile.id, profile.tenant_id,
+        source_condition, how_many, rag.similarity_of_distance(profile),
         CASE WHEN exact THEN ' + 0' ELSE '' END)
     INTO found_rows USING query_vector;
     RETURN found_rows;
 END $$;
 
 -- The best chunks by BM25, best first; scores are shares of the best score that the query could give any
--- chunk, so in [0, 1]. NULL ids where the query has no indexable word.
+-- chunk, so in [0, 1].
 CREATE FUNCTION rag.lexical_candidates(
-    profile rag.embedding_profiles, query_text text, how_many int, source_condition text
+    profile rag.embedding_profiles, query rag.lexical_query, how_many int, source_condition text
 ) RETURNS rag.candidates LANGUAGE plpgsql AS $$
 DECLARE
     found_rows rag.candidates;
-    query rag.lexical_query;
     statement text := format(
         'SELECT array_agg(id ORDER BY d, id), array_agg(-d / $3 ORDER BY d, id) FROM (
              SELECT c.id, c.lexical <#> $1 AS d
@@ -114,45 +119,72 @@ DECLARE
              ORDER BY c.lexical <#> $1, c.id LIMIT %s
          ) best',
         profile.id, profile.tenant_id, source_condition, how_many);
+    seqscan text := current_setting('enable_seqscan');
 BEGIN
-    query := rag.analyse_query(profile.id, (profile.lexical ->> 'language')::regconfig, query_text);
-    IF query.every_term IS NULL THEN
-        RETURN NULL;
-    END IF;
+    -- The planner does not count what reading a tsvector out of line costs, and would rather read them all.
+    PERFORM set_config('enable_seqscan', 'off', true);
     EXECUTE statement INTO found_rows USING query.weights, query.essential, query.best_possible;
     IF query.best_without_essential > 0
        AND (coalesce(cardinality(found_rows.ids), 0) < how_many
             OR found_rows.scores[how_many] * query.best_possible < query.best_without_essential) THEN
         EXECUTE statement INTO found_rows USING query.weights, query.every_term, query.best_possible;
     END IF;
+    PERFORM set_config('enable_seqscan', seqscan, true);
     RETURN found_rows;
 END $$;
 
--- One ranking from two. 'minmax': each list's scores are stretched to [0, 1] and summed by weight; 'rrf':
--- weighted 1 / (60 + rank). Absent from a list counts 0, listed twice counts once, ties go to the smaller id.
+CREATE TYPE rag.both_candidates AS (dense rag.candidates, lexical rag.candidates);
+
+-- Both scores of every chunk that is in either list, so that fusion compares what is, not what was cut off.
+CREATE FUNCTION rag.complete_candidates(
+    profile rag.embedding_profiles, query_vector vector, query rag.lexical_query,
+    dense rag.candidates, lexical rag.candidates
+) RETURNS rag.both_candidates LANGUAGE plpgsql AS $$
+DECLARE
+    ids uuid[];
+    dense_scores float8[];
+    lexical_scores float8[];
+BEGIN
+    EXECUTE format(
+        'SELECT array_agg(id), array_agg(%s), array_agg(-l / $3) FROM (
+             SELECT c.id, c.embedding::%2$s %3$s $1::%2$s AS d, c.lexical <#> $2 AS l
+             FROM rag.knowledge_chunks c WHERE c.embedding_profile_id = %4$s AND c.id = ANY ($4)
+         ) both_scores',
+        rag.similarity_of_distance(profile), rag.vector_type(profile), rag.distance_operator(profile), profile.id)
+    INTO ids, dense_scores, lexical_scores
+    USING query_vector, query.weights, query.best_possible, dense.ids || lexical.ids;
+    RETURN ROW(ROW(ids, dense_scores)::rag.candidates, ROW(ids, lexical_scores)::rag.candidates);
+END $$;
+
+-- One ranking from two. 'minmax': each list's scores are stretched from its floor to its best, to [0, 1], and
+-- summed by weight; the floor of the words is 0, that of the vectors is what unrelated texts of the profile
+-- score (after Bruch, Gai and Ingber, "An analysis of fusion functions for hybrid retrieval", 2023).
+-- 'rrf': weighted 61 / (60 + rank). Absent from a list counts 0, listed twice counts once, ties go to the
+-- smaller id; where one list is empty the other decides alone.
 CREATE FUNCTION rag.fuse(
-    dense rag.candidates, lexical rag.candidates, dense_weight float8, method text
+    dense rag.candidates, lexical rag.candidates, dense_weight float8, method text, dense_floor float8
 ) RETURNS TABLE (id uuid, score float8, dense_score float8, lexical_score float8)
 LANGUAGE sql IMMUTABLE AS $$
     WITH listed AS (
-        SELECT true AS is_dense, u.id, max(u.score) AS score
+        SELECT true AS is_dense, u.id, max(u.score) AS score, dense_floor AS floor_score,
+               CASE WHEN cardinality((lexical).ids) > 0 THEN dense_weight ELSE 1 END AS weight
         FROM unnest((dense).ids, (dense).scores) AS u (id, score) GROUP BY u.id
         UNION ALL
-        SELECT false, u.id, max(u.score)
+        SELECT false, u.id, max(u.score), 0,
+               CASE WHEN cardinality((dense).ids) > 0 THEN 1 - dense_weight ELSE 1 END
         FROM unnest((lexical).ids, (lexical).scores) AS u (id, score) GROUP BY u.id
     ), scaled AS (
-        SELECT l.is_dense, l.id, l.score,
+        SELECT l.is_dense, l.id, l.score, l.weight,
                CASE WHEN method = 'rrf'
                     THEN 61.0 / (60 + row_number() OVER (PARTITION BY l.is_dense ORDER BY l.score DESC, l.id))
-                    WHEN max(l.score) OVER side = min(l.score) OVER side THEN 1
-                    ELSE (l.score - min(l.score) OVER side)
-                         / (max(l.score) OVER side - min(l.score) OVER side)
+                    WHEN max(l.score) OVER side <= l.floor_score THEN 0
+                    ELSE greatest(l.score - l.floor_score, 0) / (max(l.score) OVER side - l.floor_score)
                END AS share
         FROM listed l
         WINDOW side AS (PARTITION BY l.is_dense)
     )
     SELECT s.id,
-           sum(s.share * CASE WHEN s.is_dense THEN dense_weight ELSE 1 - dense_weight END)::float8 AS score,
+           sum(s.share * s.weight)::float8 AS score,
            max(s.score) FILTER (WHERE s.is_dense),
            max(s.score) FILTER (WHERE NOT s.is_dense)
     FROM scaled s
@@ -180,6 +212,9 @@ DECLARE
     profile rag.embedding_profiles := rag.profile_in_scope();
     dense rag.candidates;
     lexical rag.candidates;
+    completed rag.both_candidates;
+    query rag.lexical_query;
+    dense_floor float8;
     source_condition text;
     depth int := CASE WHEN mode = 'hybrid' THEN greatest(candidates, top_k) ELSE top_k END;
 BEGIN
@@ -197,13 +232,22 @@ BEGIN
         dense := rag.dense_candidates(profile, query_vector, depth, source_condition, exact);
     END IF;
     IF mode <> 'dense' THEN
-        lexical := rag.lexical_candidates(profile, query_text, depth, source_condition);
+        query := rag.analyse_query(profile.id, (profile.lexical ->> 'language')::regconfig, query_text);
+        IF query.every_term IS NOT NULL THEN
+            lexical := rag.lexical_candidates(profile, query, depth, source_condition);
+        END IF;
     END IF;
+    IF mode = 'hybrid' AND fusion = 'minmax' AND cardinality(dense.ids) > 0 AND cardinality(lexical.ids) > 0 THEN
+        completed := rag.complete_candidates(profile, query_vector, query, dense, lexical);
+        dense := completed.dense;
+        lexical := completed.lexical;
+    END IF;
+    SELECT i.dense_floor INTO dense_floor FROM rag.index_state i WHERE i.embedding_profile_id = profile.id;
     RETURN QUERY EXECUTE format(
         'SELECT c.id, s.id, s.name, s.metadata, s.canonical_url, c.content, c.token_count, c.citation,
                 c.metadata, f.score, f.dense_score, f.lexical_score
          FROM (
-             SELECT id, %s AS score, dense_score, lexical_score FROM rag.fuse($1, $2, $3, $4)
+             SELECT id, %s AS score, dense_score, lexical_score FROM rag.fuse($1, $2, $3, $4, $5)
              ORDER BY 2 DESC, 1 LIMIT %s
          ) f
          JOIN rag.knowledge_chunks c ON c.embedding_profile_id = %s AND c.id = f.id
@@ -213,14 +257,14 @@ BEGIN
          ORDER BY f.score DESC, c.id',
         CASE mode WHEN 'dense' THEN 'dense_score' WHEN 'lexical' THEN 'lexical_score' ELSE 'score' END,
         top_k, profile.id, profile.tenant_id)
-    USING dense, lexical, dense_weight, fusion;
+    USING dense, lexical, dense_weight, fusion, coalesce(dense_floor, 0);
 END $$;
 
 -- Hand everything that reads tables to the role that may read them, and let only the app call the door.
 GRANT CREATE ON SCHEMA rag TO rag_search;
 REVOKE EXECUTE ON FUNCTION
     rag.analyse_query, rag.profile_in_scope, rag.source_condition, rag.dense_candidates,
-    rag.lexical_candidates, rag.search
+    rag.lexical_candidates, rag.complete_candidates, rag.search
 FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION rag.search TO rag_app;
 ALTER FUNCTION rag.analyse_query OWNER TO rag_search;
@@ -228,5 +272,6 @@ ALTER FUNCTION rag.profile_in_scope OWNER TO rag_search;
 ALTER FUNCTION rag.source_condition OWNER TO rag_search;
 ALTER FUNCTION rag.dense_candidates OWNER TO rag_search;
 ALTER FUNCTION rag.lexical_candidates OWNER TO rag_search;
+ALTER FUNCTION rag.complete_candidates OWNER TO rag_search;
 ALTER FUNCTION rag.search OWNER TO rag_search;
 REVOKE CREATE ON SCHEMA rag FROM rag_search;

@@ -1,0 +1,45 @@
+"""Stage 2: documents become chunks, as the profile cuts them."""
+
+# No `from __future__ import annotations`: Dagster reads the annotations of this file as objects.
+
+import time
+
+import dagster as dg
+import pyarrow as pa
+
+from rag_assets.assets.metadata import failures_table, preview, seconds
+from rag_assets.assets.steps import OWNERS, IngestConfig, profiles_of, working
+from rag_assets.ingest.chunks import chunk_pending
+from rag_assets.partitions import tenant_profile
+from rag_assets.resources import Postgres
+
+
+@dg.asset(
+    partitions_def=tenant_profile,
+    deps=["sources"],
+    group_name="knowledge",
+    owners=OWNERS,
+    kinds={"python", "parquet"},
+)
+def chunks(
+    context: dg.AssetExecutionContext, config: IngestConfig, postgres: Postgres
+) -> dg.MaterializeResult[pa.Table]:
+    """Chunks of every source that the profile has not published in its current version, with exact
+    offsets into the document."""
+    began = time.monotonic()
+    with working(context):
+        database = postgres.database()
+        table, report = chunk_pending(database, profiles_of(context, database, config))
+    return dg.MaterializeResult(
+        value=table,
+        metadata={
+            "sources": report.sources,
+            "chunks": report.chunks,
+            "characters": report.characters,
+            "tokens": report.tokens,
+            "failed": len(report.failures),
+            "failures": failures_table(report.failures),
+            "preview": preview(table),
+            "seconds": seconds(time.monotonic() - began),
+        },
+    )

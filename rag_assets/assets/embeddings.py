@@ -1,0 +1,44 @@
+"""Stage 3: chunks get the vectors of their profile."""
+
+# No `from __future__ import annotations`: Dagster reads the annotations of this file as objects.
+
+import time
+
+import dagster as dg
+import pyarrow as pa
+
+from rag_assets.assets.metadata import failures_table, seconds
+from rag_assets.assets.steps import OWNERS, IngestConfig, profiles_of, working
+from rag_assets.ingest.embeddings import embed_chunks
+from rag_assets.partitions import tenant_profile
+from rag_assets.resources import Postgres
+
+
+@dg.asset(
+    partitions_def=tenant_profile,
+    group_name="knowledge",
+    owners=OWNERS,
+    kinds={"python", "parquet"},
+)
+def profile_embeddings(
+    context: dg.AssetExecutionContext, config: IngestConfig, postgres: Postgres, chunks: pa.Table
+) -> dg.MaterializeResult[pa.Table]:
+    """The chunks with one vector each, by the profile's model; texts that were embedded before come from
+    the tenant's cache and cost nothing."""
+    began = time.monotonic()
+    with working(context):
+        database = postgres.database()
+        table, report = embed_chunks(database, profiles_of(context, database, config), chunks)
+    return dg.MaterializeResult(
+        value=table,
+        metadata={
+            "chunks": report.chunks,
+            "embedded": report.embedded,
+            "cache_hits": report.cache_hits,
+            "tokens": report.tokens,
+            "cost_usd": float(report.cost_usd),
+            "failed": len(report.failures),
+            "failures": failures_table(report.failures),
+            "seconds": seconds(time.monotonic() - began),
+        },
+    )

@@ -1,0 +1,48 @@
+"""Stage 4: embedded chunks replace what is served."""
+
+# No `from __future__ import annotations`: Dagster reads the annotations of this file as objects.
+
+import time
+
+import dagster as dg
+import pyarrow as pa
+
+from rag_assets.assets.metadata import failures_table, preview, seconds
+from rag_assets.assets.steps import OWNERS, IngestConfig, profiles_of, working
+from rag_assets.ingest.publication import publish_chunks
+from rag_assets.partitions import tenant_profile
+from rag_assets.resources import Postgres
+
+
+@dg.asset(
+    partitions_def=tenant_profile,
+    group_name="knowledge",
+    owners=OWNERS,
+    kinds={"postgres", "pgvector"},
+)
+def knowledge_chunks(
+    context: dg.AssetExecutionContext, config: IngestConfig, postgres: Postgres, profile_embeddings: pa.Table
+) -> dg.MaterializeResult:
+    """What retrieval searches: each source's chunks replace its older ones in one transaction, and those of
+    deleted sources go. The first profile that is complete for a bot becomes its active one."""
+    began = time.monotonic()
+    with working(context):
+        database = postgres.database()
+        report = publish_chunks(database, profiles_of(context, database, config), profile_embeddings)
+    for bot in report.activated:
+        context.log.info(f"bot {bot} is now served by this profile")
+    return dg.MaterializeResult(
+        metadata={
+            "sources_ready": report.ready,
+            "chunks_written": report.chunks_written,
+            "sources_withdrawn": report.withdrawn,
+            "sources_superseded": report.superseded,
+            "serving_sources": report.serving_sources,
+            "serving_chunks": report.serving_chunks,
+            "activated": ", ".join(report.activated),
+            "failed": len(report.failures),
+            "failures": failures_table(report.failures),
+            "preview": preview(profile_embeddings),
+            "seconds": seconds(time.monotonic() - began),
+        }
+    )

@@ -1,0 +1,74 @@
+"""What a materialization tells the person who opens it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import dagster as dg
+import pyarrow as pa
+
+from rag_assets.ingest.sources import Failure
+
+MAX_FAILURES = 50
+_PREVIEW_CHUNKS = 5
+_PREVIEW_CHARACTERS = 200
+_MAX_ERROR = 500
+
+_FAILURE_SCHEMA = dg.TableSchema(
+    columns=[dg.TableColumn("bot"), dg.TableColumn("source"), dg.TableColumn("error")]
+)
+
+
+def failures_table(failures: Sequence[Failure]) -> dg.TableMetadataValue:
+    """The first 50 failures, as a table that the UI shows in place."""
+    return dg.MetadataValue.table(
+        records=[
+            dg.TableRecord({"bot": f.bot, "source": f.name, "error": f.error[:_MAX_ERROR]})
+            for f in failures[:MAX_FAILURES]
+        ],
+        schema=_FAILURE_SCHEMA,
+    )
+
+
+def records_table(records: Sequence[Mapping[str, str | int | float | bool]]) -> dg.TableMetadataValue:
+    """Records with the same fields, as a table."""
+    names = list(records[0]) if records else ["bot"]
+    return dg.MetadataValue.table(
+        records=[dg.TableRecord(dict(record)) for record in records],
+        schema=dg.TableSchema(columns=[dg.TableColumn(name) for name in names]),
+    )
+
+
+def preview(chunks: pa.Table) -> dg.MarkdownMetadataValue:
+    """The first chunks of up to five different sources, shortened, as a Markdown table."""
+    lines = ["| # | tokens | content |", "|---|---|---|"]
+    lines += [
+        f"| {row['chunk_index']} | {row['token_count']} | {_cell(row['content'])} |"
+        for row in _first_of_each_source(chunks)
+    ]
+    return dg.MetadataValue.md("\n".join(lines) if len(lines) > 2 else "No chunk in this run.")
+
+
+def _first_of_each_source(chunks: pa.Table) -> Iterable[dict[str, Any]]:
+    seen: set[str] = set()
+    # Enough rows to meet several sources, without turning a large table into Python objects.
+    head = chunks.select(["source_id", "chunk_index", "token_count", "content"]).slice(0, 500)
+    for row in head.to_pylist():
+        if row["source_id"] not in seen and len(seen) < _PREVIEW_CHUNKS:
+            seen.add(row["source_id"])
+            yield row
+
+
+def _cell(text: str) -> str:
+    line = " ".join(text.split())
+    if len(line) > _PREVIEW_CHARACTERS:
+        line = line[: _PREVIEW_CHARACTERS - 1] + "…"
+    for mark in "\\|`<*_[":
+        line = line.replace(mark, "\\" + mark)
+    return line
+
+
+def seconds(value: float) -> dg.FloatMetadataValue:
+    """A duration, rounded to milliseconds."""
+    return dg.MetadataValue.float(round(value, 3))

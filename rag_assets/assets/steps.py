@@ -1,0 +1,93 @@
+"""What the steps of all assets share: which pair they work for, their progress, and where they run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+
+import dagster as dg
+
+from rag_assets import progress
+from rag_assets.automation.processes import PROCESS_TAG, this_process
+from rag_assets.errors import UsageError
+from rag_assets.ingest.pairs import require_pair
+from rag_assets.store.database import Database
+from rag_assets.store.profiles import BuiltProfile
+
+OWNERS = ["team:retrieval"]
+
+
+class IngestConfig(dg.Config):
+    """What a run is limited to; an empty `bot` means all bots of the tenant."""
+
+    bot: str = ""
+
+
+@contextmanager
+def working(context: dg.AssetExecutionContext) -> Iterator[None]:
+    """Around the work of a step: progress goes to its log, and a wrong request fails without another try.
+
+    The run is marked with its process, so that one killed with `SIGKILL` can be told from one at work.
+    """
+    if PROCESS_TAG not in context.run.tags:
+        context.instance.add_run_tags(context.run.run_id, {PROCESS_TAG: this_process()})
+    try:
+        with reporting_to_log(context):
+            yield
+    except UsageError as error:
+        raise dg.Failure(str(error), allow_retries=False) from error
+
+
+def pair_of(context: dg.AssetExecutionContext) -> tuple[str, str]:
+    """Tenant and profile of the step's partition."""
+    key = context.partition_key
+    if not isinstance(key, dg.MultiPartitionKey):
+        raise dg.Failure(f"partition {key!r} does not name a tenant and a profile", allow_retries=False)
+    return key.keys_by_dimension["tenant"], key.keys_by_dimension["profile"]
+
+
+def profiles_of(
+    context: dg.AssetExecutionContext, database: Database, config: IngestConfig
+) -> list[BuiltProfile]:
+    """What the step has to build.
+
+    Raises:
+        UnknownProfile: the pair is not enabled.
+    """
+    tenant, profile = pair_of(context)
+    return require_pair(database, tenant, profile, config.bot or None)
+
+
+class LogReporter:
+    """Writes the beginning and end of a stage to the run's log, and a line for each tenth of it."""
+
+    def __init__(self, log: dg.DagsterLogManager) -> None:
+        self._log = log
+        self._what, self._total, self._done, self._told = "", 0, 0, 0
+        self._began = time.monotonic()
+
+    def begin(self, what: str, total: int | None) -> None:
+        """See `progress.Reporter.begin`."""
+        self._what, self._total, self._done, self._told = what, total or 0, 0, 0
+        self._began = time.monotonic()
+        self._log.info(f"{what}: {total} to do" if total is not None else what)
+
+    def advance(self, amount: int) -> None:
+        """See `progress.Reporter.advance`."""
+        self._done += amount
+        tenths = 10 * self._done // self._total if self._total else 0
+        if tenths > self._told and tenths < 10:
+            self._told = tenths
+            self._log.info(f"{self._what}: {self._done} of {self._total}")
+
+    def end(self) -> None:
+        """See `progress.Reporter.end`."""
+        self._log.info(f"{self._what}: {self._done} done in {time.monotonic() - self._began:.1f} s")
+
+
+def reporting_to_log(context: dg.AssetExecutionContext) -> AbstractContextManager[None]:
+    """Progress to the log of the step, unless somebody shows it already, as a terminal does."""
+    if isinstance(progress.current(), progress.Silent):
+        return progress.reporting(LogReporter(context.log))
+    return nullcontext()

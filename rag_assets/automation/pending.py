@@ -1,0 +1,91 @@
+"""What is waiting to be done for a tenant: files to read, and profiles that are behind their sources."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+from rag_assets.automation.work import Look, Work, digest
+from rag_assets.documents.scan import scan_root
+from rag_assets.errors import SourceError
+from rag_assets.ingest.sources import RootChanges, decide
+from rag_assets.store.database import Connection, Database, set_scope
+from rag_assets.store.profiles import BuiltProfile, built_profiles
+from rag_assets.store.sources import FileState, file_states
+from rag_assets.store.sql import query
+from rag_assets.store.tenants import Root, list_roots
+
+# A bucket costs a request to list, and a page without a date counts as changed at each look.
+REMOTE_EVERY_S = 900
+
+
+def look_at(database: Database, tenant: str, looked: Mapping[str, int], now: float) -> Look:
+    """Compare the tenant's roots and profiles with what the database knows. Reads only.
+
+    A root that cannot be listed becomes a warning: nothing of it is taken for gone, and the others are
+    looked at. Remote roots are listed every 15 minutes; `looked` says when that was.
+    """
+    look = Look()
+    with database.connect("ingest") as connection:
+        with connection.transaction():
+            set_scope(connection, {"tenant": tenant})
+            roots = list_roots(connection, tenant)
+            profiles = built_profiles(connection, tenant)
+        look.roots = len(roots)
+        parts: list[object] = []
+        for root in roots:
+            last = looked.get(str(root.id), 0)
+            if is_remote(root.uri):
+                if now - last < REMOTE_EVERY_S:
+                    look.looked[str(root.id)] = last
+                    continue
+                look.looked[str(root.id)] = int(now)
+            parts += _look_at_root(connection, root, look)
+        if parts:
+            look.works.append(Work(tenant, None, digest(parts), f"{len(parts)} files new, changed or gone"))
+        look.works += _behind(connection, tenant, profiles)
+    look.pairs = {(tenant, built.profile.name) for built in profiles}
+    return look
+
+
+def is_remote(uri: str) -> bool:
+    """Whether a root is reached over a network."""
+    return "://" in uri and not uri.lower().startswith("file:")
+
+
+def _look_at_root(connection: Connection, root: Root, look: Look) -> list[object]:
+    try:
+        listing = scan_root(root.uri)
+    except (SourceError, OSError) as error:
+        look.warnings.append(f"root {root.uri} of {root.tenant}/{root.bot} could not be listed: {error}")
+        return []
+    with connection.transaction():
+        set_scope(connection, {"tenant": root.tenant})
+        known = file_states(connection, root)
+    return to_do(root, decide(listing, known), known)
+
+
+def to_do(root: Root, changes: RootChanges, known: Mapping[str, FileState]) -> list[object]:
+    """One value for each file to read or gone: what it is now, and what is known of it."""
+    return [
+        (str(root.id), file.uri, file.size, file.mtime_ns, known.get(file.uri)) for file in changes.to_read
+    ] + [(str(root.id), uri, "gone", known[uri]) for uri in changes.gone]
+
+
+def _behind(connection: Connection, tenant: str, profiles: Sequence[BuiltProfile]) -> list[Work]:
+    """Work for each profile that has sources to publish or to take away, for all bots that have it."""
+    counts: dict[str, int] = defaultdict(int)
+    parts: dict[str, list[object]] = defaultdict(list)
+    with connection.transaction():
+        set_scope(connection, {"tenant": tenant})
+        for built in profiles:
+            row = connection.execute(
+                query("profile_lag"), {"profile": built.id, "space": built.space_id}
+            ).fetchone()
+            if row and row[0]:
+                counts[built.profile.name] += row[0]
+                parts[built.profile.name].append((built.id, row[1]))
+    return [
+        Work(tenant, name, digest(parts[name]), f"{count} sources to publish or take away")
+        for name, count in counts.items()
+    ]

@@ -1,0 +1,58 @@
+"""The command line: `rag`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from rag_assets.commands import catalogue, erase, ingest, search, server
+from rag_assets.commands.shell import RagGroup
+
+app = typer.Typer(
+    name="rag",
+    cls=RagGroup,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="DATABASE_URL names a PostgreSQL server with pgvector; without it, one is kept under RAG_HOME (.rag).",
+)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        print(f"rag-assets {version('rag-assets')}")
+        raise typer.Exit
+
+
+@app.callback()
+def rag(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Ingest the knowledge of many tenants' bots into Postgres, and search it, each inside its own scope."""
+
+
+app.command()(server.up)
+app.command()(server.down)
+app.add_typer(catalogue.tenant_app, name="tenant")
+app.add_typer(catalogue.profile_app, name="profile")
+app.command()(ingest.ingest)
+app.command()(search.sources)
+app.command()(search.search)
+app.command()(erase.erase)
+app.command()(server.dev)
+
+
+def main() -> None:
+    """Entry point of the console script."""
+    app()
+
+
+if __name__ == "__main__":
+    main()

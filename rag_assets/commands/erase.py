@@ -1,0 +1,97 @@
+"""`rag erase`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from rag_assets.commands.options import Json, Tenant
+from rag_assets.commands.session import ready_database
+from rag_assets.commands.shell import Answer, note, stderr_console
+from rag_assets.errors import UsageError
+from rag_assets.settings import Settings, load_settings
+
+
+def erase(
+    tenant: Tenant,
+    bot: Annotated[
+        str | None, typer.Option("--bot", help="Only this bot of the tenant. (default: all)", show_default=False)
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    as_json: Json = False,
+) -> Answer:
+    """Remove everything of a tenant, or of one bot of it: rows, partitions, staged files and Dagster's records.
+
+    Shows what would go and asks. Afterwards every table is counted; anything left is an error.
+    """
+    from rag_assets.store import erase as store
+
+    if as_json and not yes:
+        raise UsageError("--json cannot ask; say --yes to erase without being asked")
+    settings = load_settings()
+    with ready_database(settings) as database:
+        counts = store.erasable(database, tenant, bot)
+        name = tenant if bot is None else f"{tenant}/{bot}"
+        if not yes:
+            note(f"to be erased: {name}", "bold")
+            stderr_console().print(_table(counts))
+            if not _confirmed(name):
+                return Answer({}, lambda console: console.print("nothing was erased"))
+        # Files first: while the tenant's rows are there, an erasure that was cut off can be asked for again.
+        files, runs = _remove_work(settings, tenant, bot)
+        report = store.erase(database, tenant, bot)
+    payload = {
+        "tenant": tenant,
+        "bot": bot,
+        "erased": dict(report.counts),
+        "remaining": dict(report.remaining),
+        "staged_files": files,
+        "dagster_runs": runs,
+    }
+    return Answer(payload, lambda console: _show(console, name, payload, ask=not yes))
+
+
+def _confirmed(name: str) -> bool:
+    note(f"Erase {name}? There is no way back. [y/N]", "bold")
+    line = sys.stdin.readline()
+    if not line:
+        raise UsageError("nobody is there to ask; say --yes to erase without being asked")
+    return line.strip().lower() in ("y", "yes")
+
+
+def _table(counts: Mapping[str, int]) -> Table:
+    table = Table("table", "rows")
+    table.columns[1].justify = "right"
+    for name, count in counts.items():
+        if count:
+            table.add_row(name, f"{count:,}")
+    return table
+
+
+def _show(console: Console, name: str, payload: Mapping[str, Any], ask: bool) -> None:
+    if not ask:
+        console.print(_table(payload["erased"]))
+    rows = sum(payload["erased"].values())
+    console.print(
+        f"{name} is gone: {rows:,} rows, {payload['staged_files']} staged files, "
+        f"{payload['dagster_runs']} Dagster runs; 0 rows left, counted",
+        markup=False,
+    )
+
+
+def _remove_work(settings: Settings, tenant: str, bot: str | None) -> tuple[int, int]:
+    """Remove the tenant's staged files, and its runs if Dagster was ever used here; how many there were of each.
+
+    A bot has no runs of its own: they are the tenant's, and stay. Staged files hold the text of all bots, and
+    the next ingest writes them anew.
+    """
+    from rag_assets.launch import purge_dagster, remove_staged
+
+    files = remove_staged(settings, tenant)
+    runs = purge_dagster(settings, tenant) if bot is None and settings.dagster_home.exists() else 0
+    return files, runs

@@ -1,0 +1,203 @@
+"""`rag ingest`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from rag_assets.commands.options import Bot, Json, Tenant
+from rag_assets.commands.session import ready_database
+from rag_assets.commands.shell import Answer, printable
+from rag_assets.errors import UsageError
+from rag_assets.settings import Settings, load_settings
+
+if TYPE_CHECKING:
+    from rag_assets.commands.plan import Plan
+    from rag_assets.launch import IngestOutcome
+    from rag_assets.store.database import Database
+
+DEFAULT_PROFILE = "static-256"
+SHOWN_FAILURES = 20
+
+
+def ingest(
+    tenant: Tenant,
+    bot: Bot,
+    paths: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[PATH|URL]...", help="Folders, files and addresses to remember as source roots."),
+    ] = None,
+    profile: Annotated[
+        str | None,
+        typer.Option(help="Profile to build. (default: the bot's active one, else static-256)", show_default=False),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell what would be done; write nothing.")] = False,
+    as_json: Json = False,
+) -> Answer:
+    """Bring what a bot knows up to date with its sources.
+
+    A PATH is remembered; without one, all remembered roots are scanned. An unknown tenant or bot is created
+    when a PATH is given. A source that cannot be read is listed as failed and does not stop the others: the
+    exit code stays 0.
+    """
+    from rag_assets.commands.bars import shown
+    from rag_assets.commands.roots import resolve_roots
+    from rag_assets.keys import check_key
+
+    for key, kind in ((tenant, "tenant"), (bot, "bot"), (profile, "profile")):
+        if key is not None:
+            check_key(key, kind)
+    roots = resolve_roots(paths or [])
+    settings = load_settings()
+    with ready_database(settings) as database, shown(silent=as_json):
+        if dry_run:
+            return _dry_run(database, tenant, bot, roots, profile)
+        name, outcome = ingest_roots(database, settings, tenant, bot, roots, profile)
+    payload = outcome_payload(tenant, bot, name, outcome)
+    return Answer(payload, lambda console: show_outcome(console, payload))
+
+
+def ingest_roots(
+    database: Database, settings: Settings, tenant: str, bot: str, roots: Sequence[str], profile: str | None = None
+) -> tuple[str, IngestOutcome]:
+    """Remember the roots, enable the profile for the bot, and materialize both on the Dagster instance.
+
+    Returns the profile's name and what was done.
+
+    Raises:
+        UnknownTenant, UnknownBot, UnknownProfile, UsageError: before anything is written.
+        RagError: a run failed.
+    """
+    from rag_assets.ingest.pairs import enable_pair
+    from rag_assets.store.tenants import add_root, add_tenant
+
+    name = _checked_profile(database, tenant, bot, roots, profile)
+    if roots:
+        add_tenant(database, tenant, bot)
+    for uri in roots:
+        add_root(database, tenant, bot, uri)
+    enable_pair(database, tenant, bot, name)
+    from rag_assets.launch import materialize_ingest
+
+    return name, materialize_ingest(database, settings, tenant, bot, name)
+
+
+def _checked_profile(
+    database: Database, tenant: str, bot: str, roots: Sequence[str], profile: str | None
+) -> str:
+    """The profile to build, once it is known that the request can be carried out."""
+    from rag_assets.commands.plan import exists
+    from rag_assets.store.profiles import built_profiles, get_spec
+    from rag_assets.store.tenants import list_roots, spaces_of
+
+    known = exists(database, tenant, bot)
+    with database.transaction("ingest", {"tenant": tenant}) as connection:
+        active = None
+        if known or not roots:
+            active = spaces_of(connection, tenant, bot)[0].active_profile_id
+        if not roots and not list_roots(connection, tenant, bot):
+            raise UsageError(
+                f"bot {bot!r} of tenant {tenant!r} has no source roots yet. Name a folder, file or address: "
+                f"rag ingest PATH --tenant {tenant} --bot {bot}"
+            )
+        if profile is None:
+            names = {built.id: built.profile.name for built in built_profiles(connection, tenant, bot)}
+            profile = names.get(active, DEFAULT_PROFILE) if active is not None else DEFAULT_PROFILE
+        return get_spec(connection, profile).name
+
+
+def _dry_run(database: Database, tenant: str, bot: str, roots: Sequence[str], profile: str | None) -> Answer:
+    from rag_assets.commands.plan import make_plan
+    from rag_assets.store.profiles import get_spec
+
+    name = _checked_profile(database, tenant, bot, roots, profile)
+    with database.transaction("ingest", {}) as connection:
+        spec = get_spec(connection, name)
+    plan = make_plan(database, tenant, bot, roots, spec)
+    payload = {
+        "dry_run": True,
+        "tenant": tenant,
+        "bot": bot,
+        "profile": name,
+        "files": {
+            "new": plan.new,
+            "changed": plan.changed,
+            "unchanged": plan.unchanged,
+            "gone": plan.gone,
+            "skipped": plan.skipped,
+        },
+        "sources": plan.sources,
+        "chunks": plan.chunks,
+        "tokens": plan.tokens,
+        "exact": plan.exact,
+        "unreadable": [{"source": name, "error": error} for name, error in plan.unreadable],
+    }
+    return Answer(payload, lambda console: _show_plan(console, name, plan))
+
+
+def _show_plan(console: Console, profile: str, plan: Plan) -> None:
+    console.print(f"dry run, profile {profile}: nothing was written", markup=False)
+    table = Table("files", "count")
+    table.columns[1].justify = "right"
+    for label, count in (
+        ("new, to be read", plan.new),
+        ("changed, to be read again", plan.changed),
+        ("unchanged, kept", plan.unchanged),
+        ("gone, their sources to be deleted", plan.gone),
+        ("no parser takes them", plan.skipped),
+    ):
+        table.add_row(label, str(count))
+    console.print(table)
+    about = "" if plan.exact else "about "
+    console.print(f"to publish: {about}{plan.sources:,} sources, {plan.chunks:,} chunks, {plan.tokens:,} tokens")
+    _show_failures(console, "cannot be read", plan.unreadable)
+
+
+def outcome_payload(tenant: str, bot: str, profile: str, outcome: IngestOutcome) -> dict[str, Any]:
+    """What `rag ingest --json` prints."""
+    states = ("ready", "unchanged", "failed", "no_text", "deleted")
+    return {
+        "tenant": tenant,
+        "bot": bot,
+        "profile": profile,
+        "sources": {state: outcome.sources.get(state, 0) for state in states},
+        "chunks_written": outcome.chunks_written,
+        "embedded": outcome.embedded,
+        "cache_hits": outcome.cache_hits,
+        "seconds": round(outcome.seconds, 3),
+        "startup_seconds": round(outcome.startup_seconds, 3),
+        "run_ids": list(outcome.run_ids),
+        "activated": outcome.activated,
+        "failures": [{"source": item["source"], "error": item["error"]} for item in outcome.failures],
+    }
+
+
+def show_outcome(console: Console, payload: dict[str, Any]) -> None:
+    """Print what an ingest did."""
+    console.print(f"{payload['tenant']}/{payload['bot']}, profile {payload['profile']}", markup=False)
+    table = Table("sources", "count")
+    table.columns[1].justify = "right"
+    for state, count in payload["sources"].items():
+        style = "red" if state == "failed" and count else ""
+        table.add_row(state.replace("_", " "), str(count), style=style)
+    console.print(table)
+    console.print(
+        f"{payload['chunks_written']:,} chunks written, {payload['embedded']:,} embedded, "
+        f"{payload['cache_hits']:,} from the cache, in {payload['seconds']:.1f} s, "
+        f"and {payload['startup_seconds']:.1f} s for Dagster to start"
+    )
+    if payload["activated"]:
+        console.print(f"{payload['profile']} is now the active profile of this bot", markup=False)
+    _show_failures(console, "failed", [(item["source"], item["error"]) for item in payload["failures"]])
+
+
+def _show_failures(console: Console, what: str, failures: Sequence[tuple[str, str]]) -> None:
+    for name, error in failures[:SHOWN_FAILURES]:
+        console.print(Text(f"{what}: {printable(name)}: {printable(error)}", style="red"), soft_wrap=True)
+    if len(failures) > SHOWN_FAILURES:
+        console.print(Text(f"and {len(failures) - SHOWN_FAILURES} more; all of them with --json", style="red"))

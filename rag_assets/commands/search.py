@@ -1,0 +1,197 @@
+"""`rag search` and `rag sources`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from rag_assets.commands.options import Bot, Json, SearchMode, Tenant
+from rag_assets.commands.session import ready_database
+from rag_assets.commands.shell import Answer, printable
+from rag_assets.errors import UsageError
+
+if TYPE_CHECKING:
+    from rag_assets.retrieval import Retrieval, RetrievalResult
+    from rag_assets.store.database import Database
+
+NOTHING = "no reliable source in this scope"
+SNIPPET_CHARS = 320
+_STATUS_STYLES = {"ready": "green", "failed": "red", "no_text": "yellow"}
+
+
+def search(
+    query: Annotated[str, typer.Argument(help="The question, or words, or a code.")],
+    tenant: Tenant,
+    bot: Bot,
+    profile: Annotated[
+        str | None, typer.Option(help="Profile to search. (default: the bot's active one)", show_default=False)
+    ] = None,
+    mode: Annotated[SearchMode, typer.Option(help="By meaning, by words, or both fused.")] = SearchMode.hybrid,
+    k: Annotated[int, typer.Option("-k", help="Most results to return.", min=1, max=1000)] = 8,
+    user: Annotated[
+        str | None, typer.Option(help="The user who asks; private sources of no one else are searched.")
+    ] = None,
+    as_json: Json = False,
+) -> Answer:
+    """Search what a bot knows; nothing of another tenant or bot is ever returned.
+
+    Each result shows its score, by which the list is ordered, and in brackets what it rests on: similarity by
+    meaning and by words, each at most 1. Low values mean that nothing fits well. An empty result is a success
+    too: "no reliable source in this scope".
+    """
+    from rag_assets.keys import check_key
+
+    if not query.strip():
+        raise UsageError("the query is empty")
+    for key, kind in ((tenant, "tenant"), (bot, "bot"), (profile, "profile")):
+        if key is not None:
+            check_key(key, kind)
+    with ready_database() as database:
+        name, found = run_search(database, query, tenant, bot, profile, mode.value, k, user)
+    payload = {
+        "profile": name,
+        "mode": mode.value,
+        "timings_ms": {stage: round(ms, 3) for stage, ms in found.timings_ms.items()},
+        "results": [result.to_dict() for result in found],
+        "degraded": found.degraded,
+    }
+    return Answer(payload, lambda console: show_results(console, query, name, mode.value, found))
+
+
+def run_search(
+    database: Database,
+    query: str,
+    tenant: str,
+    bot: str,
+    profile: str | None = None,
+    mode: str = "hybrid",
+    k: int = 8,
+    user: str | None = None,
+) -> tuple[str, Retrieval]:
+    """Search a bot; returns the name of the profile that was searched, and what was found."""
+    from rag_assets.retrieval import DenseRetriever, HybridRetriever, LexicalRetriever, open_scope
+
+    retrievers = {"dense": DenseRetriever, "lexical": LexicalRetriever, "hybrid": HybridRetriever}
+    scope, spec = open_scope(database, tenant, bot, profile, user)
+    return spec.name, retrievers[mode](database, spec).search(query, scope, k)
+
+
+def show_results(console: Console, query: str, profile: str, mode: str, found: Retrieval) -> None:
+    """Print results with their citations, best first."""
+    if found.degraded:
+        console.print(Text(f"Warning: {printable(found.degraded)}", style="yellow"))
+    if not found:
+        console.print(Text(NOTHING, style="yellow"))
+    words = query_words(query)
+    for rank, result in enumerate(found, start=1):
+        _show_result(console, rank, result, words)
+    count = f"{len(found)} result{'' if len(found) == 1 else 's'}"
+    took = ", ".join(f"{found.timings_ms[stage]:.0f} ms to {stage}" for stage in ("embed", "search"))
+    console.print(Text(f"{count} · {mode} · profile {profile} · {took}", style="dim"))
+
+
+def _show_result(console: Console, rank: int, result: RetrievalResult, words: Sequence[str]) -> None:
+    name = printable(result.source_name)
+    parts = (("meaning", result.dense_score), ("words", result.lexical_score))
+    scores = ", ".join(f"{what} {score:.2f}" for what, score in parts if score is not None)
+    console.print(
+        Text.assemble(
+            (f"{rank:>2}. ", "bold"), (name, "bold cyan"), (f"  {result.score:.3f}", "green"),
+            (f"  ({scores})" if scores else "", "dim"),
+        )
+    )  # fmt: skip
+    citation = Text(printable(citation_text(result.citation, result.source_name)), style="dim")
+    console.print(Padding(citation, (0, 0, 0, 4), expand=False))
+    text = Text(printable(snippet(result.content, words)))
+    if words:
+        text.highlight_regex(_word_pattern(words), style="bold yellow")
+    console.print(Padding(text, (0, 0, 1, 4), expand=False))
+
+
+def citation_text(citation: Mapping[str, Any], name: str = "") -> str:
+    """`manuals/px.pdf, page 3, Setup › Pressure, characters 10–250`; what equals the source's name is left out."""
+    document = str(citation.get("document") or "")
+    parts = ["" if document == name else document]
+    page, last = citation.get("page"), citation.get("page_end")
+    if page is not None:
+        parts.append(f"pages {page}–{last}" if last not in (None, page) else f"page {page}")
+    parts.append(str(citation.get("heading") or ""))
+    if "start" in citation:
+        parts.append(f"characters {citation['start']}–{citation['end']}")
+    parts.append(str(citation.get("url") or ""))
+    return ", ".join(part for part in parts if part)
+
+
+def query_words(query: str) -> list[str]:
+    """What to mark in a result: the query's words and codes, and pairs of characters where words have no gaps."""
+    words: list[str] = []
+    for word in re.findall(r"\w+(?:[-_.]\w+)*", query.lower()):
+        if re.search(r"[\u3040-\u30ff\u3400-\u9fff\u0e00-\u0e7f]", word):
+            words += [word[i : i + 2] for i in range(len(word) - 1)]
+        elif len(word) > 3 or any(character.isdigit() for character in word):
+            words.append(word)
+    return list(dict.fromkeys(words))
+
+
+def _word_pattern(words: Sequence[str]) -> str:
+    return "(?i)" + "|".join((r"\b" if word[0].isascii() else "") + re.escape(word) for word in words)
+
+
+def snippet(content: str, words: Sequence[str], width: int = SNIPPET_CHARS) -> str:
+    """The part of `content`, at most about `width` characters, that holds most of the words; on one line."""
+    flat = " ".join(content.split())
+    if len(flat) <= width:
+        return flat
+    low = flat.lower()
+    hits = sorted(match.start() for word in words for match in re.finditer(re.escape(word), low))
+    start = max(hits, key=lambda hit: (sum(hit <= other < hit + width for other in hits), -hit), default=0)
+    start = max(0, min(start - width // 8, len(flat) - width))
+    if start:
+        start = flat.find(" ", start, start + 40) + 1 or start
+    end = start + width
+    if end < len(flat):
+        end = max(flat.rfind(" ", end - 40, end), 0) or end
+    return ("… " if start else "") + flat[start:end].strip() + (" …" if end < len(flat) else "")
+
+
+def sources(tenant: Tenant, bot: Bot, as_json: Json = False) -> Answer:
+    """List a bot's sources with their state, in each of its profiles."""
+    from rag_assets.keys import check_key
+    from rag_assets.store.sources import source_counts, sources_overview
+    from rag_assets.store.tenants import list_roots, spaces_of
+
+    check_key(tenant, "tenant")
+    check_key(bot, "bot")
+    with ready_database() as database, database.transaction("ingest", {"tenant": tenant}) as connection:
+        spaces_of(connection, tenant, bot)
+        roots = [root.uri for root in list_roots(connection, tenant, bot)]
+        found = sources_overview(connection, tenant, bot)
+        counts = source_counts(connection, tenant, bot)
+    payload = {"tenant": tenant, "bot": bot, "roots": roots, "counts": counts, "sources": found}
+    return Answer(payload, lambda console: _show_sources(console, found, roots))
+
+
+def _show_sources(console: Console, found: Sequence[Mapping[str, Any]], roots: Sequence[str]) -> None:
+    table = Table("status", "source", "kind", "chunks by profile", "error")
+    for source in found:
+        status = str(source["status"])
+        profiles = ", ".join(
+            f"{name} {state['chunks']}{'' if state['up_to_date'] else ' (older version)'}"
+            for name, state in sorted(source["profiles"].items())
+        )
+        table.add_row(
+            Text(status, style=_STATUS_STYLES.get(status, "")),
+            Text(printable(source["name"])),
+            Text(str(source["source_type"])),
+            Text(profiles or "none yet"),
+            Text(printable(source["error"] or "")),
+        )
+    console.print(table)
+    console.print(Text(f"{len(found)} sources under: {printable(', '.join(roots) or 'no roots yet')}", style="dim"))

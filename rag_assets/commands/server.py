@@ -1,0 +1,69 @@
+"""`rag up`, `rag down`, `rag dev`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from rag_assets.commands.options import Json
+from rag_assets.commands.session import connect, ready_database, set_up
+from rag_assets.commands.shell import Answer, note
+from rag_assets.settings import load_settings
+
+
+def up(as_json: Json = False) -> Answer:
+    """Start the database if need be and bring its schema up to date. Safe to repeat."""
+    from rag_assets.store.database import describe
+    from rag_assets.store.profiles import list_specs
+
+    settings = load_settings()
+    database = connect(settings)
+    applied = set_up(database)
+    with database.transaction("ingest", {}) as connection:
+        profiles = [profile.name for profile in list_specs(connection)]
+    payload: dict[str, Any] = {
+        "database": describe(database.url),
+        "embedded": settings.database_url is None,
+        "home": str(settings.home),
+        "migrations": applied,
+        "profiles": profiles,
+    }
+    return Answer(payload, lambda console: _show_up(console, payload))
+
+
+def _show_up(console: Console, payload: dict[str, Any]) -> None:
+    kind = "embedded PostgreSQL" if payload["embedded"] else "DATABASE_URL"
+    console.print(f"{kind}: {payload['database']}", markup=False)
+    applied = payload["migrations"]
+    console.print(f"schema: {f'{len(applied)} migrations applied' if applied else 'up to date'}")
+    console.print(f"profiles: {', '.join(payload['profiles'])}", markup=False)
+
+
+def down(as_json: Json = False) -> Answer:
+    """Stop the embedded database of RAG_HOME. A server that DATABASE_URL names is left alone."""
+    settings = load_settings()
+    if settings.database_url:
+        text, stopped = "DATABASE_URL is set: that server is not ours to stop, nothing was done", False
+    else:
+        from rag_assets.store.server import stop_server
+
+        # Without its folder there is no server, and asking must not make one.
+        stopped = settings.home.exists() and stop_server(settings.home)
+        text = f"stopped the database in {settings.home}" if stopped else f"no database runs in {settings.home}"
+    payload = {"stopped": stopped, "message": text}
+    return Answer(payload, lambda console: console.print(text, markup=False, soft_wrap=True))
+
+
+def dev(
+    port: Annotated[int, typer.Option(help="Port of the Dagster UI.", min=1, max=65535)] = 3000,
+    host: Annotated[str, typer.Option(help="Address that the Dagster UI listens on.")] = "127.0.0.1",
+) -> int:
+    """Run the Dagster UI and daemon, with the database up and the sensors on; Ctrl-C ends it."""
+    from rag_assets import launch
+
+    settings = load_settings()
+    with ready_database(settings):
+        note(f"Dagster UI: http://{host}:{port} (ready in some seconds; Ctrl-C ends it)", "bold")
+    return launch.dev(settings, host, port)

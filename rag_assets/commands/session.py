@@ -1,0 +1,70 @@
+"""The database of a command, made ready on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from rag_assets.errors import UsageError
+from rag_assets.settings import Settings, load_settings
+
+if TYPE_CHECKING:
+    from rag_assets.store.database import Database
+
+
+@contextmanager
+def ready_database(settings: Settings | None = None) -> Iterator[Database]:
+    """The database with its schema and built-in profiles in place, whatever it was before; closed at the end.
+
+    Raises:
+        UsageError: `DATABASE_URL` is no connection URL.
+        DatabaseUnavailable, DatabaseRefused: the server cannot be used.
+    """
+    database = connect(settings or load_settings())
+    try:
+        if not has_schema(database):
+            set_up(database)
+        yield database
+    finally:
+        database.close()
+
+
+def connect(settings: Settings) -> Database:
+    """The database as it is; an embedded server is started."""
+    import psycopg
+
+    from rag_assets.store.database import Database
+
+    if settings.database_url:
+        try:
+            psycopg.conninfo.conninfo_to_dict(settings.database_url)
+        except psycopg.ProgrammingError as error:
+            raise UsageError(f"DATABASE_URL is no connection URL: {str(error).strip()}") from error
+    return Database.from_settings(settings)
+
+
+def has_schema(database: Database) -> bool:
+    """Whether every migration of this version has been applied. Looks as the owner, who may read the list."""
+    import psycopg
+
+    from rag_assets.store.migrate import is_current
+
+    with database.connect(autocommit=True) as connection:
+        if connection.execute("SELECT FROM pg_roles WHERE rolname = 'rag_owner'").fetchone() is None:
+            return False
+        try:
+            connection.execute("SET ROLE rag_owner")
+            return is_current(connection)
+        except psycopg.errors.InsufficientPrivilege:
+            return False  # roles of another database of this server; the set-up grants them, or says why it cannot
+
+
+def set_up(database: Database) -> list[str]:
+    """Apply what is missing of the schema and the built-in profiles; returns the migrations applied now."""
+    from rag_assets.store.migrate import migrate
+    from rag_assets.store.profiles import seed_specs
+
+    applied = migrate(database)
+    seed_specs(database)
+    return applied

@@ -1,0 +1,150 @@
+"""How every command ends: one answer on stdout, one line on stderr where it failed, and the exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stdout, suppress
+from dataclasses import dataclass
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.text import Text
+from typer.core import TyperGroup
+
+from rag_assets.errors import RagError, UsageError
+
+FAILED, WRONG_USE, INTERRUPTED = 1, 2, 130
+_PIPE_WIDTH = 120  # columns where stdout is no terminal
+
+# What a document or an error may hold and a terminal would obey.
+_CONTROLS = {code: "\N{REPLACEMENT CHARACTER}" for code in (*range(32), 127, *range(128, 160)) if code not in (9, 10)}
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a command found: `payload` is printed with --json, otherwise `show` prints to the console."""
+
+    payload: Mapping[str, Any]
+    show: Callable[[Console], None]
+
+
+def printable(text: object) -> str:
+    """`text` without the control characters that a terminal would act on."""
+    return str(text).translate(_CONTROLS)
+
+
+def note(message: str, style: str = "dim") -> None:
+    """One line on stderr."""
+    stderr_console().print(Text(printable(message), style=style), soft_wrap=True)
+
+
+def stderr_console() -> Console:
+    """A console for what is no answer: questions and what they are about."""
+    return _console(sys.stderr)
+
+
+def stdout_console() -> Console:
+    """The console that answers are shown on."""
+    return _console(sys.stdout)
+
+
+def _console(file: Any) -> Console:
+    width = None if file.isatty() or os.environ.get("COLUMNS") else _PIPE_WIDTH
+    return Console(file=file, width=width, highlight=False)
+
+
+class RagGroup(TyperGroup):
+    """The command group `rag`; no exception leaves it, whoever calls it."""
+
+    def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any) -> Any:
+        """Run one command line and exit with its code."""
+        words = list(sys.argv[1:] if args is None else args)
+        extra["standalone_mode"] = False
+        run = super().main
+        options = words[: words.index("--")] if "--" in words else words
+        sys.exit(guarded(lambda: run(words, prog_name="rag", **extra), "--json" in options))
+
+
+def guarded(run: Callable[[], Any], as_json: bool = False) -> int:
+    """Run, print the answer or the error, and return the exit code."""
+    try:
+        with _stdout_kept_clean() if as_json else _as_it_is():
+            answer = run()
+        if isinstance(answer, Answer):
+            _print(answer, as_json)
+            return 0
+        return answer if isinstance(answer, int) else 0
+    except (KeyboardInterrupt, typer.Abort):
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read us has seen enough (`| head`); the interpreter must not complain at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    except Exception as error:  # the last place that can turn an error into a message and an exit code
+        return _report(error, as_json)
+
+
+def _print(answer: Answer, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(answer.payload, ensure_ascii=False, default=str), flush=True)
+    else:
+        answer.show(stdout_console())
+        sys.stdout.flush()
+
+
+def _report(error: Exception, as_json: bool) -> int:
+    message = _message(error)
+    if as_json:
+        print(json.dumps({"error": {"type": _type_name(error), "message": message}}, ensure_ascii=False), flush=True)
+    elif message:
+        note(f"Error: {message}", "bold red")
+    if os.environ.get("RAG_DEBUG") == "1":
+        traceback.print_exception(error, file=sys.stderr)
+    return WRONG_USE if isinstance(error, UsageError) or _is_usage(error) else FAILED
+
+
+def _is_usage(error: Exception) -> bool:
+    # Typer brings its own copy of click's errors in some versions and click's in others.
+    return callable(getattr(error, "format_message", None)) and getattr(error, "exit_code", FAILED) == WRONG_USE
+
+
+def _type_name(error: Exception) -> str:
+    return "UsageError" if _is_usage(error) else type(error).__name__
+
+
+def _message(error: Exception) -> str:
+    if _is_usage(error):
+        text: str = error.format_message()  # type: ignore[attr-defined]
+        context = getattr(error, "ctx", None)
+        return f"{text} See: {context.command_path} --help" if text and context else text
+    if isinstance(error, RagError):
+        return str(error)
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0] if lines else 'no message'} (RAG_DEBUG=1 shows where)"
+
+
+@contextmanager
+def _as_it_is() -> Iterator[None]:
+    yield
+
+
+@contextmanager
+def _stdout_kept_clean() -> Iterator[None]:
+    """Whatever a library or one of its processes prints goes to stderr, at the level of Python and of the OS."""
+    saved: int | None = None
+    sys.stdout.flush()
+    with suppress(OSError, AttributeError, ValueError):  # a stdout that is no file, as under a test runner
+        saved = os.dup(sys.stdout.fileno())
+        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        if saved is not None:
+            os.dup2(saved, sys.stdout.fileno())
+            os.close(saved)

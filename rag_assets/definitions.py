@@ -1,0 +1,29 @@
+"""The code location: assets, jobs, sensors and resources, put together."""
+
+from __future__ import annotations
+
+import warnings
+
+import dagster as dg
+
+# Asset checks with partitions are a preview in Dagster 1.13, and warn wherever one is defined.
+warnings.filterwarnings("ignore", category=dg.PreviewWarning)
+
+from rag_assets.assets.chunks import chunks  # noqa: E402
+from rag_assets.assets.embeddings import profile_embeddings  # noqa: E402
+from rag_assets.assets.indexes import gin_index, hnsw_index  # noqa: E402
+from rag_assets.assets.knowledge import knowledge_chunks  # noqa: E402
+from rag_assets.assets.sources import sources  # noqa: E402
+from rag_assets.automation.jobs import ingest_pair, ingest_sources  # noqa: E402
+from rag_assets.automation.sensors import new_sources  # noqa: E402
+from rag_assets.io_managers import ParquetIOManager  # noqa: E402
+from rag_assets.resources import Postgres  # noqa: E402
+
+defs = dg.Definitions(
+    assets=[sources, chunks, profile_embeddings, knowledge_chunks, gin_index, hnsw_index],
+    jobs=[ingest_sources, ingest_pair],
+    sensors=[new_sources],
+    resources={"postgres": Postgres(), "io_manager": ParquetIOManager()},
+    # A process for each step costs seconds and saves nothing here.
+    executor=dg.in_process_executor,
+)

@@ -1,0 +1,63 @@
+"""Parquet between assets: one file per tenant, profile and asset, on any storage that fsspec knows."""
+
+from __future__ import annotations
+
+import os
+from uuid import uuid4
+
+import dagster as dg
+import pyarrow as pa
+import pyarrow.parquet as pq
+from upath import UPath
+
+from rag_assets.settings import load_settings
+
+
+class ParquetIOManager(dg.ConfigurableIOManager):
+    """Keeps `pyarrow.Table` under `<base>/<tenant>/<profile>/<asset>.parquet`.
+
+    `base` is a folder or an fsspec URL; None means what `RAG_STORAGE` or `RAG_HOME` say when a step runs.
+    The tenant comes first, so that erasing one is removing one folder.
+    """
+
+    base: str | None = None
+
+    def handle_output(self, context: dg.OutputContext, obj: pa.Table) -> None:
+        """Write the table; a reader finds the old file or the new one, never a part of one."""
+        path = self._path(context.partition_key, context.asset_key)
+        _write(obj, path)
+        context.add_output_metadata({"rows": obj.num_rows, "bytes": path.stat().st_size})
+
+    def load_input(self, context: dg.InputContext) -> pa.Table:
+        """Read the table that the upstream asset wrote for the same tenant and profile."""
+        path = self._path(context.asset_partition_key, context.asset_key)
+        with path.open("rb") as file:
+            return pq.read_table(file)
+
+    def _path(self, partition: str, asset: dg.AssetKey) -> UPath:
+        if not isinstance(partition, dg.MultiPartitionKey):
+            raise TypeError(f"{asset.to_user_string()} is not partitioned by tenant and profile")
+        keys = partition.keys_by_dimension
+        base = staging_folder(keys["tenant"], self.base)
+        return base / keys["profile"] / f"{asset.to_python_identifier()}.parquet"
+
+
+def staging_folder(tenant: str, base: str | None = None) -> UPath:
+    """The folder that holds all Parquet files of a tenant."""
+    return UPath(base or load_settings().storage) / tenant
+
+
+def _write(table: pa.Table, path: UPath) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.protocol not in ("", "file", "local"):
+        # An object appears when its upload is complete.
+        with path.open("wb") as file:
+            pq.write_table(table, file)
+        return
+    part = path.with_name(f".{path.name}.{uuid4().hex}")
+    try:
+        with part.open("wb") as file:
+            pq.write_table(table, file)
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)

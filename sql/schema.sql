@@ -1,0 +1,979 @@
+CREATE SCHEMA rag;
+
+ALTER SCHEMA rag OWNER TO rag_owner;
+
+CREATE TYPE rag.candidates AS (
+	ids uuid[],
+	scores double precision[]
+);
+
+ALTER TYPE rag.candidates OWNER TO rag_owner;
+
+CREATE TYPE rag.both_candidates AS (
+	dense rag.candidates,
+	lexical rag.candidates
+);
+
+ALTER TYPE rag.both_candidates OWNER TO rag_owner;
+
+CREATE DOMAIN rag.key AS text
+	CONSTRAINT key_check CHECK ((VALUE ~ '^[a-z0-9][a-z0-9_-]{0,62}$'::text));
+
+ALTER DOMAIN rag.key OWNER TO rag_owner;
+
+CREATE TYPE rag.lexical_query AS (
+	every_term tsquery,
+	essential tsquery,
+	weights public.sparsevec,
+	best_possible double precision,
+	best_without_essential double precision
+);
+
+ALTER TYPE rag.lexical_query OWNER TO rag_owner;
+
+CREATE FUNCTION rag.analyse_query(profile_id bigint, config regconfig, query_text text) RETURNS rag.lexical_query
+    LANGUAGE sql STABLE
+    AS $$
+    WITH terms AS (
+        SELECT q.lexeme,
+               cardinality(q.positions) * ln(1 + (n.chunks - n.df + 0.5) / (n.df + 0.5)) AS weight,
+               n.df > 0.02 * n.chunks AS frequent
+        FROM unnest(to_tsvector(config, query_text)) q
+        LEFT JOIN rag.lexeme_stats s ON s.embedding_profile_id = profile_id AND s.lexeme = q.lexeme
+        LEFT JOIN rag.index_state i ON i.embedding_profile_id = profile_id
+        CROSS JOIN LATERAL (
+            SELECT coalesce(s.chunk_count, 0) AS df,
+                   greatest(i.chunks_at_statistics, s.chunk_count, 1) AS chunks
+        ) n
+        ORDER BY weight DESC, q.lexeme
+        LIMIT 1000
+    ), split AS (
+        SELECT *,
+               '''' || replace(replace(lexeme, '\', '\\'), '''', '''''') || '''' AS quoted,
+               frequent AND 2.2 * sum(weight) FILTER (WHERE frequent) OVER (ORDER BY weight, lexeme)
+                   <= 0.5 * 2.2 * max(weight) OVER () AS skipped
+        FROM terms
+    )
+    SELECT ROW(
+        string_agg(quoted, ' | ')::tsquery,
+        string_agg(quoted, ' | ') FILTER (WHERE NOT skipped)::tsquery,
+        (SELECT ('{' || string_agg(term || ':' || weight::real, ',') || '}/1000000000')::sparsevec
+         FROM (SELECT rag.term_id(lexeme) AS term, sum(weight) AS weight FROM split GROUP BY 1) w),
+        2.2 * sum(weight),
+        coalesce(2.2 * sum(weight) FILTER (WHERE skipped), 0)
+    )::rag.lexical_query
+    FROM split
+$$;
+
+ALTER FUNCTION rag.analyse_query(profile_id bigint, config regconfig, query_text text) OWNER TO rag_search;
+
+CREATE FUNCTION rag.term_id(lexeme text) RETURNS bigint
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    RETURN (1 + (((('x'::text || substr(md5(lexeme), 1, 8)))::bit(32))::bigint % (999999999)::bigint));
+
+ALTER FUNCTION rag.term_id(lexeme text) OWNER TO rag_owner;
+
+CREATE FUNCTION rag.bm25_weights(fts tsvector, average_length double precision) RETURNS public.sparsevec
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    RETURN (WITH terms AS MATERIALIZED (SELECT rag.term_id(unnest.lexeme) AS term, sum(cardinality(unnest.positions)) AS tf FROM unnest(bm25_weights.fts) unnest(lexeme, positions, weights) GROUP BY (rag.term_id(unnest.lexeme))), norm AS MATERIALIZED (SELECT ((1.2)::double precision * ((0.25)::double precision + (((0.75)::double precision * (sum(terms_1.tf))::double precision) / GREATEST(bm25_weights.average_length, (1)::double precision)))) AS k FROM terms terms_1) SELECT ((('{'::text || COALESCE(string_agg(((terms.term || ':'::text) || ((((terms.tf)::double precision * (2.2)::double precision) / ((terms.tf)::double precision + norm.k)))::real), ','::text), ''::text)) || '}/1000000000'::text))::public.sparsevec AS sparsevec FROM terms, norm);
+
+ALTER FUNCTION rag.bm25_weights(fts tsvector, average_length double precision) OWNER TO rag_owner;
+
+CREATE TABLE rag.embedding_profiles (
+    id bigint NOT NULL,
+    knowledge_space_id uuid NOT NULL,
+    tenant_id rag.key NOT NULL,
+    bot_id rag.key NOT NULL,
+    name rag.key NOT NULL,
+    provider text NOT NULL,
+    model text NOT NULL,
+    dimensions integer NOT NULL,
+    distance_metric text NOT NULL,
+    task_instruction jsonb DEFAULT '{}'::jsonb NOT NULL,
+    normalized boolean DEFAULT true NOT NULL,
+    chunking jsonb NOT NULL,
+    index jsonb NOT NULL,
+    lexical jsonb NOT NULL,
+    spec_hash text NOT NULL,
+    status text DEFAULT 'building'::text NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT embedding_profiles_dimensions_check CHECK (((dimensions >= 1) AND (dimensions <= 4000))),
+    CONSTRAINT embedding_profiles_distance_metric_check CHECK ((distance_metric = ANY (ARRAY['cosine'::text, 'ip'::text, 'l2'::text]))),
+    CONSTRAINT embedding_profiles_status_check CHECK ((status = ANY (ARRAY['building'::text, 'ready'::text, 'active'::text, 'retired'::text])))
+);
+
+ALTER TABLE ONLY rag.embedding_profiles FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE rag.embedding_profiles OWNER TO rag_owner;
+
+CREATE FUNCTION rag.complete_candidates(profile rag.embedding_profiles, query_vector public.vector, query rag.lexical_query, dense rag.candidates, lexical rag.candidates) RETURNS rag.both_candidates
+    LANGUAGE plpgsql
+    AS $_$
+DECLARE
+    ids uuid[];
+    dense_scores float8[];
+    lexical_scores float8[];
+BEGIN
+    EXECUTE format(
+        'SELECT array_agg(id), array_agg(%s), array_agg(-l / $3) FROM (
+             SELECT c.id, c.embedding::%2$s %3$s $1::%2$s AS d, c.lexical <#> $2 AS l
+             FROM rag.knowledge_chunks c WHERE c.embedding_profile_id = %4$s AND c.id = ANY ($4)
+         ) both_scores',
+        rag.similarity_of_distance(profile), rag.vector_type(profile), rag.distance_operator(profile), profile.id)
+    INTO ids, dense_scores, lexical_scores
+    USING query_vector, query.weights, query.best_possible, dense.ids || lexical.ids;
+    RETURN ROW(ROW(ids, dense_scores)::rag.candidates, ROW(ids, lexical_scores)::rag.candidates);
+END $_$;
+
+ALTER FUNCTION rag.complete_candidates(profile rag.embedding_profiles, query_vector public.vector, query rag.lexical_query, dense rag.candidates, lexical rag.candidates) OWNER TO rag_search;
+
+CREATE FUNCTION rag.dense_candidates(profile rag.embedding_profiles, query_vector public.vector, how_many integer, source_condition text, exact boolean) RETURNS rag.candidates
+    LANGUAGE plpgsql
+    AS $_$
+DECLARE
+    found_rows rag.candidates;
+    ef int;
+BEGIN
+    SELECT i.ef_search INTO ef FROM rag.index_state i WHERE i.embedding_profile_id = profile.id;
+    PERFORM set_config('hnsw.ef_search', least(greatest(coalesce(ef, 100), how_many), 1000)::text, true);
+    PERFORM set_config('hnsw.iterative_scan', 'strict_order', true);
+    IF source_condition <> '' THEN
+        -- A filter may leave few chunks near the query: go on until enough are found.
+        PERFORM set_config('hnsw.max_scan_tuples', '1000000', true);
+    END IF;
+    EXECUTE format(
+        'SELECT array_agg(id ORDER BY d, id), array_agg(%7$s ORDER BY d, id) FROM (
+             SELECT c.id, c.embedding::%1$s %2$s $1::%1$s AS d
+             FROM rag.knowledge_chunks c
+             WHERE c.embedding_profile_id = %3$s AND c.tenant_id = %4$L%5$s
+             ORDER BY (c.embedding::%1$s %2$s $1::%1$s)%8$s LIMIT %6$s
+         ) nearest',
+        rag.vector_type(profile), rag.distance_operator(profile), profile.id, profile.tenant_id,
+        source_condition, how_many, rag.similarity_of_distance(profile),
+        CASE WHEN exact THEN ' + 0' ELSE '' END)
+    INTO found_rows USING query_vector;
+    RETURN found_rows;
+END $_$;
+
+ALTER FUNCTION rag.dense_candidates(profile rag.embedding_profiles, query_vector public.vector, how_many integer, source_condition text, exact boolean) OWNER TO rag_search;
+
+CREATE FUNCTION rag.distance_operator(profile rag.embedding_profiles) RETURNS text
+    LANGUAGE sql IMMUTABLE
+    RETURN CASE (profile).distance_metric WHEN 'cosine'::text THEN '<=>'::text WHEN 'ip'::text THEN '<#>'::text ELSE '<->'::text END;
+
+ALTER FUNCTION rag.distance_operator(profile rag.embedding_profiles) OWNER TO rag_owner;
+
+CREATE FUNCTION rag.fuse(dense rag.candidates, lexical rag.candidates, dense_weight double precision, method text, dense_floor double precision) RETURNS TABLE(id uuid, score double precision, dense_score double precision, lexical_score double precision)
+    LANGUAGE sql IMMUTABLE
+    AS $$
+    WITH listed AS (
+        SELECT true AS is_dense, u.id, max(u.score) AS score, dense_floor AS floor_score,
+               CASE WHEN cardinality((lexical).ids) > 0 THEN dense_weight ELSE 1 END AS weight
+        FROM unnest((dense).ids, (dense).scores) AS u (id, score) GROUP BY u.id
+        UNION ALL
+        SELECT false, u.id, max(u.score), 0,
+               CASE WHEN cardinality((dense).ids) > 0 THEN 1 - dense_weight ELSE 1 END
+        FROM unnest((lexical).ids, (lexical).scores) AS u (id, score) GROUP BY u.id
+    ), scaled AS (
+        SELECT l.is_dense, l.id, l.score, l.weight,
+               CASE WHEN method = 'rrf'
+                    THEN 61.0 / (60 + row_number() OVER (PARTITION BY l.is_dense ORDER BY l.score DESC, l.id))
+                    WHEN max(l.score) OVER side <= l.floor_score THEN 0
+                    ELSE greatest(l.score - l.floor_score, 0) / (max(l.score) OVER side - l.floor_score)
+               END AS share
+        FROM listed l
+        WINDOW side AS (PARTITION BY l.is_dense)
+    )
+    SELECT s.id,
+           sum(s.share * s.weight)::float8 AS score,
+           max(s.score) FILTER (WHERE s.is_dense),
+           max(s.score) FILTER (WHERE NOT s.is_dense)
+    FROM scaled s
+    GROUP BY s.id
+    ORDER BY 2 DESC, s.id
+$$;
+
+ALTER FUNCTION rag.fuse(dense rag.candidates, lexical rag.candidates, dense_weight double precision, method text, dense_floor double precision) OWNER TO rag_owner;
+
+CREATE FUNCTION rag.lexical_candidates(profile rag.embedding_profiles, query rag.lexical_query, how_many integer, source_condition text) RETURNS rag.candidates
+    LANGUAGE plpgsql
+    AS $_$
+DECLARE
+    found_rows rag.candidates;
+    statement text := format(
+        'SELECT array_agg(id ORDER BY d, id), array_agg(-d / $3 ORDER BY d, id) FROM (
+             SELECT c.id, c.lexical <#> $1 AS d
+             FROM rag.knowledge_chunks c
+             WHERE c.embedding_profile_id = %s AND c.tenant_id = %L AND c.fts @@ $2%s
+             ORDER BY c.lexical <#> $1, c.id LIMIT %s
+         ) best',
+        profile.id, profile.tenant_id, source_condition, how_many);
+    seqscan text := current_setting('enable_seqscan');
+BEGIN
+    -- The planner does not count what reading a tsvector out of line costs, and would rather read them all.
+    PERFORM set_config('enable_seqscan', 'off', true);
+    EXECUTE statement INTO found_rows USING query.weights, query.essential, query.best_possible;
+    IF query.best_without_essential > 0
+       AND (coalesce(cardinality(found_rows.ids), 0) < how_many
+            OR found_rows.scores[how_many] * query.best_possible < query.best_without_essential) THEN
+        EXECUTE statement INTO found_rows USING query.weights, query.every_term, query.best_possible;
+    END IF;
+    PERFORM set_config('enable_seqscan', seqscan, true);
+    RETURN found_rows;
+END $_$;
+
+ALTER FUNCTION rag.lexical_candidates(profile rag.embedding_profiles, query rag.lexical_query, how_many integer, source_condition text) OWNER TO rag_search;
+
+CREATE FUNCTION rag.lexical_length(fts tsvector) RETURNS bigint
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    RETURN (SELECT COALESCE(sum(cardinality(unnest.positions)), (0)::bigint) AS "coalesce" FROM unnest(lexical_length.fts) unnest(lexeme, positions, weights));
+
+ALTER FUNCTION rag.lexical_length(fts tsvector) OWNER TO rag_owner;
+
+CREATE FUNCTION rag.profile_in_scope() RETURNS rag.embedding_profiles
+    LANGUAGE sql STABLE
+    AS $$
+    SELECT p
+    FROM rag.embedding_profiles p
+    JOIN rag.knowledge_spaces k ON k.id = p.knowledge_space_id
+    WHERE p.id::text = nullif(current_setting('rag.profile', true), '')
+      AND k.id::text = nullif(current_setting('rag.space', true), '')
+      AND k.tenant_id = rag.scope_tenant()
+      AND rag.scope_bot() IS NOT NULL
+      AND (k.bot_id = rag.scope_bot() OR k.visibility_scope = 'tenant')
+      AND (k.visibility_scope <> 'user' OR rag.scope_user() IS NOT NULL)
+      AND p.status IN ('ready', 'active')
+$$;
+
+ALTER FUNCTION rag.profile_in_scope() OWNER TO rag_search;
+
+CREATE FUNCTION rag.refuse_profile_change() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    IF TG_TABLE_NAME = 'profile_specs'
+       OR to_jsonb(NEW) - 'status' IS DISTINCT FROM to_jsonb(OLD) - 'status' THEN
+        RAISE EXCEPTION 'profile "%" is immutable: add a profile under another name instead', OLD.name
+            USING ERRCODE = 'restrict_violation';
+    END IF;
+    RETURN NEW;
+END $$;
+
+ALTER FUNCTION rag.refuse_profile_change() OWNER TO rag_owner;
+
+CREATE FUNCTION rag.scope_bot() RETURNS text
+    LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN NULLIF(current_setting('rag.bot'::text, true), ''::text);
+
+ALTER FUNCTION rag.scope_bot() OWNER TO rag_owner;
+
+CREATE FUNCTION rag.scope_tenant() RETURNS text
+    LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN NULLIF(current_setting('rag.tenant'::text, true), ''::text);
+
+ALTER FUNCTION rag.scope_tenant() OWNER TO rag_owner;
+
+CREATE FUNCTION rag.scope_user() RETURNS text
+    LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN NULLIF(current_setting('rag.user'::text, true), ''::text);
+
+ALTER FUNCTION rag.scope_user() OWNER TO rag_owner;
+
+CREATE FUNCTION rag.search(mode text, query_vector public.vector, query_text text, top_k integer, candidates integer DEFAULT 100, dense_weight double precision DEFAULT 0.5, fusion text DEFAULT 'minmax'::text, filters jsonb DEFAULT '{}'::jsonb, exact boolean DEFAULT false) RETURNS TABLE(chunk_id uuid, source_id uuid, source_name text, source_metadata jsonb, canonical_url text, content text, token_count integer, citation jsonb, metadata jsonb, score double precision, dense_score double precision, lexical_score double precision)
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'rag', 'public', 'pg_temp'
+    AS $_$
+#variable_conflict use_column
+DECLARE
+    profile rag.embedding_profiles := rag.profile_in_scope();
+    dense rag.candidates;
+    lexical rag.candidates;
+    completed rag.both_candidates;
+    query rag.lexical_query;
+    dense_floor float8;
+    source_condition text;
+    depth int := CASE WHEN mode = 'hybrid' THEN greatest(candidates, top_k) ELSE top_k END;
+BEGIN
+    IF profile.id IS NULL THEN
+        RETURN;
+    END IF;
+    IF mode NOT IN ('dense', 'lexical', 'hybrid') OR top_k NOT BETWEEN 1 AND 1000
+       OR candidates NOT BETWEEN 1 AND 1000 OR fusion NOT IN ('minmax', 'rrf')
+       OR NOT dense_weight BETWEEN 0 AND 1 THEN
+        RAISE EXCEPTION 'rag.search: bad mode, top_k, candidates, fusion or dense_weight'
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    source_condition := rag.source_condition(profile, filters);
+    IF mode <> 'lexical' THEN
+        dense := rag.dense_candidates(profile, query_vector, depth, source_condition, exact);
+    END IF;
+    IF mode <> 'dense' THEN
+        query := rag.analyse_query(profile.id, (profile.lexical ->> 'language')::regconfig, query_text);
+        IF query.every_term IS NOT NULL THEN
+            lexical := rag.lexical_candidates(profile, query, depth, source_condition);
+        END IF;
+    END IF;
+    IF mode = 'hybrid' AND fusion = 'minmax' AND cardinality(dense.ids) > 0 AND cardinality(lexical.ids) > 0 THEN
+        completed := rag.complete_candidates(profile, query_vector, query, dense, lexical);
+        dense := completed.dense;
+        lexical := completed.lexical;
+    END IF;
+    SELECT i.dense_floor INTO dense_floor FROM rag.index_state i WHERE i.embedding_profile_id = profile.id;
+    RETURN QUERY EXECUTE format(
+        'SELECT c.id, s.id, s.name, s.metadata, s.canonical_url, c.content, c.token_count, c.citation,
+                c.metadata, f.score, f.dense_score, f.lexical_score
+         FROM (
+             SELECT id, %s AS score, dense_score, lexical_score FROM rag.fuse($1, $2, $3, $4, $5)
+             ORDER BY 2 DESC, 1 LIMIT %s
+         ) f
+         JOIN rag.knowledge_chunks c ON c.embedding_profile_id = %s AND c.id = f.id
+         JOIN rag.knowledge_sources s ON s.id = c.source_id AND s.tenant_id = %L
+         JOIN rag.source_profiles sp ON sp.embedding_profile_id = %3$s AND sp.source_id = s.id
+         WHERE sp.status = ''ready''
+         ORDER BY f.score DESC, c.id',
+        CASE mode WHEN 'dense' THEN 'dense_score' WHEN 'lexical' THEN 'lexical_score' ELSE 'score' END,
+        top_k, profile.id, profile.tenant_id)
+    USING dense, lexical, dense_weight, fusion, coalesce(dense_floor, 0);
+END $_$;
+
+ALTER FUNCTION rag.search(mode text, query_vector public.vector, query_text text, top_k integer, candidates integer, dense_weight double precision, fusion text, filters jsonb, exact boolean) OWNER TO rag_search;
+
+CREATE FUNCTION rag.similarity_of_distance(profile rag.embedding_profiles) RETURNS text
+    LANGUAGE sql IMMUTABLE
+    RETURN CASE (profile).distance_metric WHEN 'cosine'::text THEN '1 - d'::text WHEN 'ip'::text THEN '-d'::text ELSE '1 - d * d / 2'::text END;
+
+ALTER FUNCTION rag.similarity_of_distance(profile rag.embedding_profiles) OWNER TO rag_owner;
+
+CREATE FUNCTION rag.source_condition(profile rag.embedding_profiles, filters jsonb) RETURNS text
+    LANGUAGE plpgsql STABLE
+    AS $$
+DECLARE
+    conditions text := '';
+    has_private boolean;
+BEGIN
+    SELECT EXISTS (
+        SELECT FROM rag.knowledge_sources s
+        WHERE s.knowledge_space_id = profile.knowledge_space_id AND s.scope_type = 'user'
+    ) INTO has_private;
+    IF has_private THEN
+        conditions := format(' AND (s.scope_type = ''bot'' OR s.scope_user_id = %L)', rag.scope_user());
+    END IF;
+    IF filters ? 'source_ids' THEN
+        conditions := conditions || format(' AND s.id::text = ANY (%L::text[])',
+            ARRAY(SELECT jsonb_array_elements_text(filters -> 'source_ids')));
+    END IF;
+    IF filters ? 'source_types' THEN
+        conditions := conditions || format(' AND s.source_type = ANY (%L::text[])',
+            ARRAY(SELECT jsonb_array_elements_text(filters -> 'source_types')));
+    END IF;
+    IF filters ? 'locales' THEN
+        conditions := conditions || format(' AND s.locale = ANY (%L::text[])',
+            ARRAY(SELECT jsonb_array_elements_text(filters -> 'locales')));
+    END IF;
+    IF filters ? 'content_types' THEN
+        conditions := conditions || format(' AND s.content_type = ANY (%L::text[])',
+            ARRAY(SELECT jsonb_array_elements_text(filters -> 'content_types')));
+    END IF;
+    IF filters ? 'metadata' THEN
+        conditions := conditions || format(' AND s.metadata @> %L::jsonb', filters -> 'metadata');
+    END IF;
+    IF conditions = '' THEN
+        RETURN '';
+    END IF;
+    RETURN format(
+        ' AND c.source_id IN (SELECT s.id FROM rag.knowledge_sources s WHERE s.knowledge_space_id = %L%s)',
+        profile.knowledge_space_id, conditions);
+END $$;
+
+ALTER FUNCTION rag.source_condition(profile rag.embedding_profiles, filters jsonb) OWNER TO rag_search;
+
+CREATE FUNCTION rag.vector_type(profile rag.embedding_profiles) RETURNS text
+    LANGUAGE sql IMMUTABLE
+    RETURN format('%s(%s)'::text, CASE WHEN ((profile).dimensions <= 2000) THEN 'vector'::text ELSE 'halfvec'::text END, (profile).dimensions);
+
+ALTER FUNCTION rag.vector_type(profile rag.embedding_profiles) OWNER TO rag_owner;
+
+CREATE TABLE rag._yoyo_log (
+    id character varying(36) NOT NULL,
+    migration_hash character varying(64),
+    migration_id character varying(255),
+    operation character varying(10),
+    username character varying(255),
+    hostname character varying(255),
+    comment character varying(255),
+    created_at_utc timestamp without time zone
+);
+
+ALTER TABLE rag._yoyo_log OWNER TO rag_owner;
+
+CREATE TABLE rag._yoyo_migration (
+    migration_hash character varying(64) NOT NULL,
+    migration_id character varying(255),
+    applied_at_utc timestamp without time zone
+);
+
+ALTER TABLE rag._yoyo_migration OWNER TO rag_owner;
+
+CREATE TABLE rag._yoyo_version (
+    version integer NOT NULL,
+    installed_at_utc timestamp without time zone
+);
+
+ALTER TABLE rag._yoyo_version OWNER TO rag_owner;
+
+CREATE TABLE rag.bots (
+    tenant_id rag.key NOT NULL,
+    id rag.key NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL
+);
+
+ALTER TABLE ONLY rag.bots FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE rag.bots OWNER TO rag_owner;
+
+CREATE TABLE rag.embedding_cache (
+    tenant_id rag.key NOT NULL,
+    bot_id rag.key NOT NULL,
+    model_key text NOT NULL,
+    content_hash bytea NOT NULL,
+    embedding public.vector NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL
+);
+
+ALTER TABLE ONLY rag.embedding_cache FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE rag.embedding_cache OWNER TO rag_owner;
+
+ALTER TABLE rag.embedding_profiles ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME rag.embedding_profiles_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE rag.index_state (
+    embedding_profile_id bigint NOT NULL,
+    tenant_id rag.key NOT NULL,
+    bot_id rag.key NOT NULL,
+    average_length double precision,
+    dense_floor double precision,
+    chunks_at_statistics bigint DEFAULT 0 NOT NULL,
+    chunks_at_hnsw bigint DEFAULT 0 NOT NULL,
+    ef_search integer DEFAULT 100 NOT NULL,
+    recall_at_10 double precision,
+    updated_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT index_state_ef_search_check CHECK (((ef_search >= 1) AND (ef_search <= 1000)))
+);
+
+ALTER TABLE ONLY rag.index_state FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE rag.index_state OWNER TO rag_owner;
+
+CREATE TABLE rag.knowledge_chunks (
+    id uuid NOT NULL,
+    knowledge_space_id uuid NOT NULL,
+    tenant_id rag.key NOT NULL,
+    bot_id rag.key NOT NULL,
+    source_id uuid NOT NULL,
+    embedding_profile_id bigint NOT NULL,
+    chunk_index integer NOT NULL,
+    content text NOT NULL,
+    token_count integer NOT NULL,
+    citation jsonb NOT NULL,
+    metadata jsonb DEFAULT '{}'::jsonb NOT NULL,
+    fts tsvector NOT NULL,
+    lexical public.sparsevec NOT NULL,
+    embedding public.vector NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT knowledge_chunks_content_check CHECK ((content <> ''::text))
+)
+PARTITION BY LIST (embedding_profile_id);
+
+ALTER TABLE ONLY rag.knowledge_chunks FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE rag.knowledge_chunks OWNER TO rag_owner;
+
+CREATE TABLE rag.knowledge_sources (
+    id uuid NOT NULL,
+    knowledge_space_id uuid NOT NULL,
+    tenant_id rag.key NOT NULL,
+    bot_id rag.key NOT NULL,
+    root_id uuid,
+    file_hash bytea NOT NULL,
+    source_type text NOT NULL,
+    external_id text NOT NULL,
+    name text NOT NULL,
+    canonical_url text,
+    checksum text NOT NULL,
+    status text DEFAULT 'queued'::text NOT NULL,
+    progress_percent smallint DEFAULT 0 NOT NULL,
+    error_message text,
+    locale text,
+    content_type text,
+    scope_type text DEFAULT 'bot'::text NOT NULL,
+    scope_user_id text,
+    metadata jsonb DEFAULT '{}'::jsonb NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    updated_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT knowledge_sources_check CHECK (((scope_type = 'user'::text) = (scope_user_id IS NOT NULL))),
+    CONSTRAINT knowledge_sources_progress_percent_check CHECK (((progress_percent >= 0) AND (progress_percent <= 100))),
+    CONSTRAINT knowledge_sources_scope_type_check CHECK ((scope_type = ANY (ARRAY['bot'::text, 'user'::text]))),
+    CONSTRAINT knowledge_sources_status_check CHECK ((status = ANY (ARRAY['queued'::text, 'processing'::text, 'ready'::text, 'no_text'::text, 'failed'::text, 'deleted'::text])))
+);
+
+ALTER TABLE ONLY rag.knowledge_sources FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE rag.knowledge_sources OWNER TO rag_owner;
+
+CREATE TABLE rag.knowledge_spaces (
+    id uuid DEFAULT gen_random_uuid() NOT NULL,
+    tenant_id rag.key NOT NULL,
+    bot_id rag.key NOT NULL,
+    name rag.key DEFAULT 'default'::text NOT NULL,
+    visibility_scope text DEFAULT 'bot'::text NOT NULL,
+    active_profile_id bigint,
+    canary_profile_id bigint,
+    canary_percent smallint DEFAULT 0 NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT knowledge_spaces_canary_percent_check CHECK (((canary_percent >= 0) AND (canary_percent <= 100))),
+    CONSTRAINT knowledge_spaces_visibility_scope_check CHECK ((visibility_scope = ANY (ARRAY['bot'::text, 'tenant'::text, 'user'::text])))
+);
+
+ALTER TABLE ONLY rag.knowledge_spaces FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE rag.knowledge_spaces OWNER TO rag_owner;
+
+CREATE TABLE rag.lexeme_stats (
+    embedding_profile_id bigint NOT NULL,
+    tenant_id rag.key NOT NULL,
+    lexeme text NOT NULL,
+    chunk_count integer NOT NULL
+);
+
+ALTER TABLE ONLY rag.lexeme_stats FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE rag.lexeme_stats OWNER TO rag_owner;
+
+CREATE TABLE rag.profile_events (
+    id bigint NOT NULL,
+    tenant_id rag.key NOT NULL,
+    bot_id rag.key NOT NULL,
+    knowledge_space_id uuid NOT NULL,
+    embedding_profile_id bigint NOT NULL,
+    event text NOT NULL,
+    actor text DEFAULT SESSION_USER NOT NULL,
+    evidence jsonb DEFAULT '{}'::jsonb NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT profile_events_event_check CHECK ((event = ANY (ARRAY['created'::text, 'ready'::text, 'activated'::text, 'retired'::text])))
+);
+
+ALTER TABLE ONLY rag.profile_events FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE rag.profile_events OWNER TO rag_owner;
+
+ALTER TABLE rag.profile_events ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME rag.profile_events_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE rag.profile_specs (
+    name rag.key NOT NULL,
+    spec jsonb NOT NULL,
+    spec_hash text NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL
+);
+
+ALTER TABLE ONLY rag.profile_specs FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE rag.profile_specs OWNER TO rag_owner;
+
+CREATE TABLE rag.source_documents (
+    source_id uuid NOT NULL,
+    checksum text NOT NULL,
+    tenant_id rag.key NOT NULL,
+    bot_id rag.key NOT NULL,
+    title text NOT NULL,
+    text text NOT NULL,
+    blocks jsonb DEFAULT '[]'::jsonb NOT NULL
+);
+
+ALTER TABLE ONLY rag.source_documents FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE rag.source_documents OWNER TO rag_owner;
+
+CREATE TABLE rag.source_files (
+    knowledge_space_id uuid NOT NULL,
+    tenant_id rag.key NOT NULL,
+    bot_id rag.key NOT NULL,
+    root_id uuid NOT NULL,
+    file_hash bytea NOT NULL,
+    uri text NOT NULL,
+    size bigint NOT NULL,
+    mtime_ns bigint NOT NULL,
+    checksum text NOT NULL,
+    parser_version text NOT NULL
+);
+
+ALTER TABLE ONLY rag.source_files FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE rag.source_files OWNER TO rag_owner;
+
+CREATE TABLE rag.source_profiles (
+    embedding_profile_id bigint NOT NULL,
+    source_id uuid NOT NULL,
+    tenant_id rag.key NOT NULL,
+    bot_id rag.key NOT NULL,
+    status text NOT NULL,
+    checksum text NOT NULL,
+    chunk_count integer DEFAULT 0 NOT NULL,
+    error_message text,
+    updated_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT source_profiles_status_check CHECK ((status = ANY (ARRAY['ready'::text, 'failed'::text])))
+);
+
+ALTER TABLE ONLY rag.source_profiles FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE rag.source_profiles OWNER TO rag_owner;
+
+CREATE VIEW rag.source_overview WITH (security_invoker='true') AS
+ SELECT s.tenant_id,
+    s.bot_id,
+    s.id AS source_id,
+    s.name,
+    s.source_type,
+    s.status,
+    s.progress_percent,
+    s.error_message,
+    p.name AS profile,
+    sp.status AS profile_status,
+    sp.chunk_count,
+    (sp.checksum = s.checksum) AS up_to_date,
+    s.updated_at
+   FROM ((rag.knowledge_sources s
+     LEFT JOIN rag.source_profiles sp ON ((sp.source_id = s.id)))
+     LEFT JOIN rag.embedding_profiles p ON ((p.id = sp.embedding_profile_id)));
+
+ALTER VIEW rag.source_overview OWNER TO rag_owner;
+
+CREATE TABLE rag.source_roots (
+    id uuid DEFAULT gen_random_uuid() NOT NULL,
+    knowledge_space_id uuid NOT NULL,
+    tenant_id rag.key NOT NULL,
+    bot_id rag.key NOT NULL,
+    uri text NOT NULL,
+    last_error text,
+    scanned_at timestamp with time zone,
+    created_at timestamp with time zone DEFAULT now() NOT NULL
+);
+
+ALTER TABLE ONLY rag.source_roots FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE rag.source_roots OWNER TO rag_owner;
+
+CREATE TABLE rag.tenants (
+    id rag.key NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL
+);
+
+ALTER TABLE ONLY rag.tenants FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE rag.tenants OWNER TO rag_owner;
+
+CREATE TABLE rag.yoyo_lock (
+    locked integer DEFAULT 1 NOT NULL,
+    ctime timestamp without time zone,
+    pid integer NOT NULL
+);
+
+ALTER TABLE rag.yoyo_lock OWNER TO rag_owner;
+
+ALTER TABLE ONLY rag._yoyo_log
+    ADD CONSTRAINT _yoyo_log_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY rag._yoyo_migration
+    ADD CONSTRAINT _yoyo_migration_pkey PRIMARY KEY (migration_hash);
+
+ALTER TABLE ONLY rag._yoyo_version
+    ADD CONSTRAINT _yoyo_version_pkey PRIMARY KEY (version);
+
+ALTER TABLE ONLY rag.bots
+    ADD CONSTRAINT bots_pkey PRIMARY KEY (tenant_id, id);
+
+ALTER TABLE ONLY rag.embedding_cache
+    ADD CONSTRAINT embedding_cache_pkey PRIMARY KEY (tenant_id, model_key, content_hash);
+
+ALTER TABLE ONLY rag.embedding_profiles
+    ADD CONSTRAINT embedding_profiles_id_knowledge_space_id_tenant_id_bot_id_key UNIQUE (id, knowledge_space_id, tenant_id, bot_id);
+
+ALTER TABLE ONLY rag.embedding_profiles
+    ADD CONSTRAINT embedding_profiles_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY rag.index_state
+    ADD CONSTRAINT index_state_pkey PRIMARY KEY (embedding_profile_id);
+
+ALTER TABLE ONLY rag.knowledge_chunks
+    ADD CONSTRAINT knowledge_chunks_pkey PRIMARY KEY (embedding_profile_id, id);
+
+ALTER TABLE ONLY rag.knowledge_sources
+    ADD CONSTRAINT knowledge_sources_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY rag.knowledge_spaces
+    ADD CONSTRAINT knowledge_spaces_id_tenant_id_bot_id_key UNIQUE (id, tenant_id, bot_id);
+
+ALTER TABLE ONLY rag.knowledge_spaces
+    ADD CONSTRAINT knowledge_spaces_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY rag.knowledge_spaces
+    ADD CONSTRAINT knowledge_spaces_tenant_id_bot_id_name_key UNIQUE (tenant_id, bot_id, name);
+
+ALTER TABLE ONLY rag.lexeme_stats
+    ADD CONSTRAINT lexeme_stats_pkey PRIMARY KEY (embedding_profile_id, lexeme);
+
+ALTER TABLE ONLY rag.profile_events
+    ADD CONSTRAINT profile_events_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY rag.profile_specs
+    ADD CONSTRAINT profile_specs_pkey PRIMARY KEY (name);
+
+ALTER TABLE ONLY rag.source_documents
+    ADD CONSTRAINT source_documents_pkey PRIMARY KEY (source_id, checksum);
+
+ALTER TABLE ONLY rag.source_files
+    ADD CONSTRAINT source_files_pkey PRIMARY KEY (root_id, file_hash);
+
+ALTER TABLE ONLY rag.source_profiles
+    ADD CONSTRAINT source_profiles_pkey PRIMARY KEY (embedding_profile_id, source_id);
+
+ALTER TABLE ONLY rag.source_roots
+    ADD CONSTRAINT source_roots_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY rag.tenants
+    ADD CONSTRAINT tenants_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY rag.yoyo_lock
+    ADD CONSTRAINT yoyo_lock_pkey PRIMARY KEY (locked);
+
+CREATE UNIQUE INDEX embedding_profiles_name ON rag.embedding_profiles USING btree (knowledge_space_id, name) WHERE (status <> 'retired'::text);
+
+CREATE INDEX knowledge_chunks_source ON ONLY rag.knowledge_chunks USING btree (source_id);
+
+CREATE INDEX knowledge_sources_file ON rag.knowledge_sources USING btree (knowledge_space_id, file_hash);
+
+CREATE INDEX knowledge_sources_private ON rag.knowledge_sources USING btree (knowledge_space_id) WHERE (scope_type = 'user'::text);
+
+CREATE INDEX profile_events_bot ON rag.profile_events USING btree (tenant_id, bot_id, created_at);
+
+CREATE INDEX source_profiles_source ON rag.source_profiles USING btree (source_id);
+
+CREATE UNIQUE INDEX source_roots_uri ON rag.source_roots USING btree (knowledge_space_id, sha256((uri)::bytea));
+
+CREATE TRIGGER immutable BEFORE UPDATE ON rag.embedding_profiles FOR EACH ROW EXECUTE FUNCTION rag.refuse_profile_change();
+
+CREATE TRIGGER immutable BEFORE UPDATE ON rag.profile_specs FOR EACH ROW EXECUTE FUNCTION rag.refuse_profile_change();
+
+ALTER TABLE ONLY rag.bots
+    ADD CONSTRAINT bots_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES rag.tenants(id);
+
+ALTER TABLE ONLY rag.embedding_profiles
+    ADD CONSTRAINT embedding_profiles_knowledge_space_id_tenant_id_bot_id_fkey FOREIGN KEY (knowledge_space_id, tenant_id, bot_id) REFERENCES rag.knowledge_spaces(id, tenant_id, bot_id);
+
+ALTER TABLE ONLY rag.index_state
+    ADD CONSTRAINT index_state_embedding_profile_id_fkey FOREIGN KEY (embedding_profile_id) REFERENCES rag.embedding_profiles(id);
+
+ALTER TABLE ONLY rag.knowledge_sources
+    ADD CONSTRAINT knowledge_sources_knowledge_space_id_tenant_id_bot_id_fkey FOREIGN KEY (knowledge_space_id, tenant_id, bot_id) REFERENCES rag.knowledge_spaces(id, tenant_id, bot_id);
+
+ALTER TABLE ONLY rag.knowledge_sources
+    ADD CONSTRAINT knowledge_sources_root_id_fkey FOREIGN KEY (root_id) REFERENCES rag.source_roots(id);
+
+ALTER TABLE ONLY rag.knowledge_spaces
+    ADD CONSTRAINT knowledge_spaces_active_profile_id_id_tenant_id_bot_id_fkey FOREIGN KEY (active_profile_id, id, tenant_id, bot_id) REFERENCES rag.embedding_profiles(id, knowledge_space_id, tenant_id, bot_id);
+
+ALTER TABLE ONLY rag.knowledge_spaces
+    ADD CONSTRAINT knowledge_spaces_canary_profile_id_id_tenant_id_bot_id_fkey FOREIGN KEY (canary_profile_id, id, tenant_id, bot_id) REFERENCES rag.embedding_profiles(id, knowledge_space_id, tenant_id, bot_id);
+
+ALTER TABLE ONLY rag.knowledge_spaces
+    ADD CONSTRAINT knowledge_spaces_tenant_id_bot_id_fkey FOREIGN KEY (tenant_id, bot_id) REFERENCES rag.bots(tenant_id, id);
+
+ALTER TABLE ONLY rag.lexeme_stats
+    ADD CONSTRAINT lexeme_stats_embedding_profile_id_fkey FOREIGN KEY (embedding_profile_id) REFERENCES rag.embedding_profiles(id);
+
+ALTER TABLE ONLY rag.source_documents
+    ADD CONSTRAINT source_documents_source_id_fkey FOREIGN KEY (source_id) REFERENCES rag.knowledge_sources(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY rag.source_files
+    ADD CONSTRAINT source_files_root_id_fkey FOREIGN KEY (root_id) REFERENCES rag.source_roots(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY rag.source_profiles
+    ADD CONSTRAINT source_profiles_embedding_profile_id_fkey FOREIGN KEY (embedding_profile_id) REFERENCES rag.embedding_profiles(id);
+
+ALTER TABLE ONLY rag.source_profiles
+    ADD CONSTRAINT source_profiles_source_id_fkey FOREIGN KEY (source_id) REFERENCES rag.knowledge_sources(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY rag.source_roots
+    ADD CONSTRAINT source_roots_knowledge_space_id_tenant_id_bot_id_fkey FOREIGN KEY (knowledge_space_id, tenant_id, bot_id) REFERENCES rag.knowledge_spaces(id, tenant_id, bot_id);
+
+CREATE POLICY app ON rag.embedding_profiles FOR SELECT TO rag_app USING ((((tenant_id)::text = rag.scope_tenant()) AND ((bot_id)::text = rag.scope_bot())));
+
+CREATE POLICY app ON rag.knowledge_chunks FOR SELECT TO rag_app USING ((((tenant_id)::text = rag.scope_tenant()) AND ((bot_id)::text = rag.scope_bot()) AND (EXISTS ( SELECT
+   FROM rag.knowledge_sources s
+  WHERE (s.id = knowledge_chunks.source_id)))));
+
+CREATE POLICY app ON rag.knowledge_sources FOR SELECT TO rag_app USING ((((tenant_id)::text = rag.scope_tenant()) AND ((bot_id)::text = rag.scope_bot()) AND ((scope_type = 'bot'::text) OR (scope_user_id = rag.scope_user()))));
+
+CREATE POLICY app ON rag.knowledge_spaces FOR SELECT TO rag_app USING ((((tenant_id)::text = rag.scope_tenant()) AND ((bot_id)::text = rag.scope_bot())));
+
+CREATE POLICY app ON rag.source_documents FOR SELECT TO rag_app USING ((((tenant_id)::text = rag.scope_tenant()) AND ((bot_id)::text = rag.scope_bot()) AND (EXISTS ( SELECT
+   FROM rag.knowledge_sources s
+  WHERE (s.id = source_documents.source_id)))));
+
+CREATE POLICY app ON rag.source_profiles FOR SELECT TO rag_app USING ((((tenant_id)::text = rag.scope_tenant()) AND ((bot_id)::text = rag.scope_bot())));
+
+ALTER TABLE rag.bots ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE rag.embedding_cache ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE rag.embedding_profiles ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE rag.index_state ENABLE ROW LEVEL SECURITY;
+
+CREATE POLICY ingest ON rag.bots TO rag_ingest USING (((tenant_id)::text = rag.scope_tenant())) WITH CHECK (((tenant_id)::text = rag.scope_tenant()));
+
+CREATE POLICY ingest ON rag.embedding_cache TO rag_ingest USING (((tenant_id)::text = rag.scope_tenant())) WITH CHECK (((tenant_id)::text = rag.scope_tenant()));
+
+CREATE POLICY ingest ON rag.embedding_profiles TO rag_ingest USING (((tenant_id)::text = rag.scope_tenant())) WITH CHECK (((tenant_id)::text = rag.scope_tenant()));
+
+CREATE POLICY ingest ON rag.index_state TO rag_ingest USING (((tenant_id)::text = rag.scope_tenant())) WITH CHECK (((tenant_id)::text = rag.scope_tenant()));
+
+CREATE POLICY ingest ON rag.knowledge_chunks TO rag_ingest USING (((tenant_id)::text = rag.scope_tenant())) WITH CHECK (((tenant_id)::text = rag.scope_tenant()));
+
+CREATE POLICY ingest ON rag.knowledge_sources TO rag_ingest USING (((tenant_id)::text = rag.scope_tenant())) WITH CHECK (((tenant_id)::text = rag.scope_tenant()));
+
+CREATE POLICY ingest ON rag.knowledge_spaces TO rag_ingest USING (((tenant_id)::text = rag.scope_tenant())) WITH CHECK (((tenant_id)::text = rag.scope_tenant()));
+
+CREATE POLICY ingest ON rag.lexeme_stats TO rag_ingest USING (((tenant_id)::text = rag.scope_tenant())) WITH CHECK (((tenant_id)::text = rag.scope_tenant()));
+
+CREATE POLICY ingest ON rag.profile_events TO rag_ingest USING (((tenant_id)::text = rag.scope_tenant())) WITH CHECK (((tenant_id)::text = rag.scope_tenant()));
+
+CREATE POLICY ingest ON rag.profile_specs TO rag_ingest USING (true) WITH CHECK (true);
+
+CREATE POLICY ingest ON rag.source_documents TO rag_ingest USING (((tenant_id)::text = rag.scope_tenant())) WITH CHECK (((tenant_id)::text = rag.scope_tenant()));
+
+CREATE POLICY ingest ON rag.source_files TO rag_ingest USING (((tenant_id)::text = rag.scope_tenant())) WITH CHECK (((tenant_id)::text = rag.scope_tenant()));
+
+CREATE POLICY ingest ON rag.source_profiles TO rag_ingest USING (((tenant_id)::text = rag.scope_tenant())) WITH CHECK (((tenant_id)::text = rag.scope_tenant()));
+
+CREATE POLICY ingest ON rag.source_roots TO rag_ingest USING (((tenant_id)::text = rag.scope_tenant())) WITH CHECK (((tenant_id)::text = rag.scope_tenant()));
+
+CREATE POLICY ingest ON rag.tenants TO rag_ingest USING (true) WITH CHECK (((id)::text = rag.scope_tenant()));
+
+CREATE POLICY ingest_delete ON rag.tenants AS RESTRICTIVE FOR DELETE TO rag_ingest USING (((id)::text = rag.scope_tenant()));
+
+CREATE POLICY ingest_update ON rag.tenants AS RESTRICTIVE FOR UPDATE TO rag_ingest USING (((id)::text = rag.scope_tenant()));
+
+ALTER TABLE rag.knowledge_chunks ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE rag.knowledge_sources ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE rag.knowledge_spaces ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE rag.lexeme_stats ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE rag.profile_events ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE rag.profile_specs ENABLE ROW LEVEL SECURITY;
+
+CREATE POLICY search ON rag.embedding_profiles FOR SELECT TO rag_search USING (true);
+
+CREATE POLICY search ON rag.index_state FOR SELECT TO rag_search USING (true);
+
+CREATE POLICY search ON rag.knowledge_chunks FOR SELECT TO rag_search USING (true);
+
+CREATE POLICY search ON rag.knowledge_sources FOR SELECT TO rag_search USING (true);
+
+CREATE POLICY search ON rag.knowledge_spaces FOR SELECT TO rag_search USING (true);
+
+CREATE POLICY search ON rag.lexeme_stats FOR SELECT TO rag_search USING (true);
+
+CREATE POLICY search ON rag.source_profiles FOR SELECT TO rag_search USING (true);
+
+ALTER TABLE rag.source_documents ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE rag.source_files ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE rag.source_profiles ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE rag.source_roots ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE rag.tenants ENABLE ROW LEVEL SECURITY;
+
+GRANT USAGE ON SCHEMA rag TO rag_ingest;
+GRANT USAGE ON SCHEMA rag TO rag_app;
+GRANT USAGE ON SCHEMA rag TO rag_search;
+
+REVOKE ALL ON FUNCTION rag.analyse_query(profile_id bigint, config regconfig, query_text text) FROM PUBLIC;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.embedding_profiles TO rag_ingest;
+GRANT SELECT ON TABLE rag.embedding_profiles TO rag_app;
+GRANT SELECT ON TABLE rag.embedding_profiles TO rag_search;
+
+REVOKE ALL ON FUNCTION rag.complete_candidates(profile rag.embedding_profiles, query_vector public.vector, query rag.lexical_query, dense rag.candidates, lexical rag.candidates) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION rag.dense_candidates(profile rag.embedding_profiles, query_vector public.vector, how_many integer, source_condition text, exact boolean) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION rag.lexical_candidates(profile rag.embedding_profiles, query rag.lexical_query, how_many integer, source_condition text) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION rag.profile_in_scope() FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION rag.search(mode text, query_vector public.vector, query_text text, top_k integer, candidates integer, dense_weight double precision, fusion text, filters jsonb, exact boolean) FROM PUBLIC;
+GRANT ALL ON FUNCTION rag.search(mode text, query_vector public.vector, query_text text, top_k integer, candidates integer, dense_weight double precision, fusion text, filters jsonb, exact boolean) TO rag_app;
+
+REVOKE ALL ON FUNCTION rag.source_condition(profile rag.embedding_profiles, filters jsonb) FROM PUBLIC;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.bots TO rag_ingest;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.embedding_cache TO rag_ingest;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.index_state TO rag_ingest;
+GRANT SELECT ON TABLE rag.index_state TO rag_search;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.knowledge_chunks TO rag_ingest;
+GRANT SELECT ON TABLE rag.knowledge_chunks TO rag_search;
+GRANT SELECT ON TABLE rag.knowledge_chunks TO rag_app;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.knowledge_sources TO rag_ingest;
+GRANT SELECT ON TABLE rag.knowledge_sources TO rag_search;
+GRANT SELECT ON TABLE rag.knowledge_sources TO rag_app;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.knowledge_spaces TO rag_ingest;
+GRANT SELECT ON TABLE rag.knowledge_spaces TO rag_app;
+GRANT SELECT ON TABLE rag.knowledge_spaces TO rag_search;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.lexeme_stats TO rag_ingest;
+GRANT SELECT ON TABLE rag.lexeme_stats TO rag_search;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.profile_events TO rag_ingest;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.profile_specs TO rag_ingest;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.source_documents TO rag_ingest;
+GRANT SELECT ON TABLE rag.source_documents TO rag_app;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.source_files TO rag_ingest;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.source_profiles TO rag_ingest;
+GRANT SELECT ON TABLE rag.source_profiles TO rag_app;
+GRANT SELECT ON TABLE rag.source_profiles TO rag_search;
+
+GRANT SELECT ON TABLE rag.source_overview TO rag_ingest;
+GRANT SELECT ON TABLE rag.source_overview TO rag_app;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.source_roots TO rag_ingest;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.tenants TO rag_ingest;

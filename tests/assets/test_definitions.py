@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import dagster as dg
+
+from rag_assets.definitions import defs
+
+GRAPH = {
+    "sources": set(),
+    "chunks": {"sources"},
+    "profile_embeddings": {"chunks"},
+    "knowledge_chunks": {"profile_embeddings"},
+    "gin_index": {"knowledge_chunks"},
+    "hnsw_index": {"knowledge_chunks", "gin_index"},
+}
+
+
+def specs() -> dict[str, dg.AssetSpec]:
+    return {spec.key.to_user_string(): spec for spec in defs.resolve_all_asset_specs()}
+
+
+def test_the_assets_depend_on_each_other_as_drawn() -> None:
+    found = {
+        name: {dependency.asset_key.to_user_string() for dependency in spec.deps}
+        for name, spec in specs().items()
+    }
+    assert found == GRAPH
+
+
+def test_jobs_checks_and_sensors_keep_their_names() -> None:
+    graph = defs.resolve_asset_graph()
+    jobs = {job.name for job in defs.resolve_all_job_defs() if not job.name.startswith("__")}
+    assert jobs == {"ingest_sources", "ingest_pair"}
+    assert {key.to_user_string() for key in graph.asset_check_keys} == {
+        "sources:sources_readable",
+        "hnsw_index:hnsw_recall",
+    }
+    sensor = defs.resolve_sensor_def("new_sources")
+    assert sensor.default_status == dg.DefaultSensorStatus.RUNNING
+    assert sensor.minimum_interval_seconds == 15
+
+
+def test_every_asset_says_what_it_is_whose_it_is_and_what_it_is_made_of() -> None:
+    for name, spec in specs().items():
+        assert spec.description, name
+        assert spec.owners == ["team:retrieval"], name
+        assert spec.kinds, name
+        assert spec.group_name in {"sources", "knowledge", "indexes"}, name
+
+
+def test_checks_are_partitioned_like_their_assets() -> None:
+    graph = defs.resolve_asset_graph()
+    for key in graph.asset_check_keys:
+        assert graph.get(key).partitions_def == graph.get(key.asset_key).partitions_def, key
+        assert not graph.get(key).blocking
+
+
+def test_definitions_load_with_no_database_and_no_network(tmp_path: Path) -> None:
+    script = (
+        "import socket\n"
+        "def refuse(*a, **k): raise AssertionError('the network was used')\n"
+        "socket.socket.connect = refuse\n"
+        "from rag_assets.definitions import defs\n"
+        "print(len(list(defs.resolve_all_asset_specs())))\n"
+    )
+    environment = {
+        **os.environ,
+        "DATABASE_URL": "postgresql://nowhere.invalid/none",
+        "RAG_HOME": str(tmp_path / "never"),
+    }
+    began = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["6"]
+    assert not (tmp_path / "never").exists()
+    assert time.monotonic() - began < 15, "a bound for a busy machine; alone it takes 2 s"

@@ -1,0 +1,106 @@
+"""The command line as a test calls it, on an embedded server of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from rag_assets.cli import app
+from rag_assets.store.server import stop_server
+
+PROFILE = "tiny"
+
+
+@pytest.fixture(scope="session")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """RAG_HOME of all tests of the command line; its server ends with them."""
+    folder = tmp_path_factory.mktemp("rag")
+    folder.chmod(0o755)
+    yield folder / "home"
+    stop_server(folder / "home")
+
+
+@pytest.fixture(autouse=True)
+def environment(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only RAG_HOME is set."""
+    for name in ("DATABASE_URL", "RAG_APP_DATABASE_URL", "RAG_STORAGE", "RAG_DEBUG", "DAGSTER_HOME", "DAGSTER_PG_URL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("RAG_HOME", str(home))
+    monkeypatch.setenv("COLUMNS", "200")
+
+
+class Rag:
+    """Runs `rag` in this process."""
+
+    def __call__(self, *words: str, code: int = 0, answer: str | None = None) -> Any:
+        """The result of one command line, which must end with `code`."""
+        result = CliRunner().invoke(app, list(words), input=answer)
+        assert result.exit_code == code, f"{result.exit_code}: {result.stdout}{result.stderr}"
+        return result
+
+    def json(self, *words: str, code: int = 0) -> dict[str, Any]:
+        """The one JSON object on stdout."""
+        value = json.loads(self(*words, "--json", code=code).stdout)
+        assert isinstance(value, dict)
+        return value
+
+    def error(self, *words: str, code: int = 2) -> tuple[str, str]:
+        """Type and message of the failure, the same in words on stderr as in JSON on stdout."""
+        found = self.json(*words, code=code)["error"]
+        spoken = self(*words, code=code)
+        assert spoken.stdout == ""
+        assert f"Error: {found['message'].splitlines()[0]}" in spoken.stderr
+        assert "Traceback" not in spoken.stderr
+        return found["type"], found["message"]
+
+
+@pytest.fixture
+def rag(environment: None) -> Rag:
+    return Rag()
+
+
+@pytest.fixture(scope="session")
+def _profile(home: Path) -> None:
+    words = ["profile", "add", PROFILE, "--provider", "hash", "--model", "hash", "--dimensions", "32"]
+    run = subprocess.run(
+        [sys.executable, "-m", "rag_assets.cli", *words],
+        env={**os.environ, "RAG_HOME": str(home)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+
+
+@pytest.fixture
+def documents(tmp_path: Path, _profile: None) -> Path:
+    """A folder with two documents; the profile `tiny` is in the catalogue."""
+    folder = tmp_path / "documents"
+    folder.mkdir()
+    (folder / "pump.md").write_text("# Pump\n\n## Cut-in\n\nThe PX-4412 pump cuts in at 1.8 bar.\n")
+    (folder / "returns.txt").write_text("Goods may be returned within thirty days of delivery.\n")
+    return folder
+
+
+@pytest.fixture
+def filled(documents: Path, request: pytest.FixtureRequest) -> Iterator[str]:
+    """A tenant of its own whose bot `b` has the two documents published, without Dagster."""
+    from rag_assets.ingest.run import ingest
+    from rag_assets.store.database import Database
+    from rag_assets.store.tenants import add_root, add_tenant
+
+    tenant = f"t{abs(hash(request.node.nodeid)) % 10**12}"
+    database = Database.from_settings()
+    add_tenant(database, tenant, "b")
+    add_root(database, tenant, "b", str(documents))
+    ingest(database, tenant, "b", PROFILE)
+    yield tenant
+    database.close()

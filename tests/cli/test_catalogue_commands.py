@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from conftest import Rag
+
+
+def test_up_says_where_the_database_is_and_changes_nothing_the_second_time(rag: Rag, home: object) -> None:
+    rag.json("up")
+    again = rag.json("up")
+    assert again["embedded"] is True
+    assert again["home"] == str(home)
+    assert again["migrations"] == []
+    assert {"static-64", "static-128", "static-256"} <= set(again["profiles"])
+    assert "schema: up to date" in rag("up").stdout
+
+
+def test_a_tenant_added_twice_is_created_once(rag: Rag) -> None:
+    assert rag.json("tenant", "add", "twice", "--bot", "b")["created"] is True
+    assert rag.json("tenant", "add", "twice", "--bot", "b")["created"] is False
+    assert {"tenant": "twice", "bots": ["b"]} in rag.json("tenant", "list")["tenants"]
+    assert "twice" in rag("tenant", "list").stdout
+
+
+@pytest.mark.parametrize("key", ["", "A", "a|b", "a,b", "a/b", "_a", "a\nb", "a" * 64, "ä"])
+def test_a_key_that_would_break_partitions_is_refused(rag: Rag, key: str) -> None:
+    kind, message = rag.error("tenant", "add", key)
+    assert kind == "InvalidKey"
+    assert "tenant key" in message
+    assert rag.error("tenant", "add", "good", "--bot", key)[0] == "InvalidKey"
+    assert all(entry["tenant"] not in (key, "good") for entry in rag.json("tenant", "list")["tenants"])
+
+
+def test_a_profile_is_shown_as_it_was_added(rag: Rag) -> None:
+    words = "--provider hash --model hash --dimensions 24 --chunk-size 300 --chunk-overlap 30 --language german"
+    added = rag.json("profile", "add", "mine", *words.split(), "--index", "exact", "--metric", "cosine")
+    assert added["created"] is True
+    shown = rag.json("profile", "show", "mine")
+    assert shown == {key: value for key, value in added.items() if key != "created"}
+    assert (shown["dimensions"], shown["lexical"]["language"], shown["index"]["kind"]) == (24, "german", "exact")
+    assert (shown["chunking"]["size"], shown["chunking"]["overlap"]) == (300, 30)
+    assert shown in rag.json("profile", "list")["profiles"]
+    assert "mine" in rag("profile", "list").stdout
+    assert shown["spec_hash"] in rag("profile", "show", "mine").stdout
+    assert rag.json("profile", "add", "mine", *words.split(), "--index", "exact")["created"] is False
+
+
+def test_a_name_never_changes_its_meaning(rag: Rag) -> None:
+    words = ("profile", "add", "fixed", "--provider", "hash", "--model", "hash", "--dimensions")
+    rag(*words, "16")
+    kind, message = rag.error(*words, "32")
+    assert kind == "InvalidProfile"
+    assert "another name" in message
+
+
+@pytest.mark.parametrize(
+    ("words", "kind", "part"),
+    [
+        ("profile add x --provider hash --model hash --dimensions 4096", "InvalidProfile", "4000"),
+        ("profile add x --provider nope --model hash --dimensions 16", "InvalidProfile", "nope"),
+        ("profile add x --provider hash --model hash --dimensions 16 --language klingon", "InvalidProfile", "language"),
+        ("profile add x --provider hash --model hash --dimensions 16 --chunk-size 50 --chunk-overlap 50",
+         "InvalidProfile", "overlap"),
+        ("profile add x --provider hash --model hash --dimensions many", "UsageError", "dimensions"),
+        ("profile add x --provider hash --model hash", "UsageError", "dimensions"),
+        ("profile add x --provider hash --model hash --dimensions 16 --index tree", "UsageError", "index"),
+        ("profile add X --provider hash --model hash --dimensions 16", "InvalidKey", "X"),
+        ("profile show nope", "UnknownProfile", "static-64"),
+        ("profile show", "UsageError", "NAME"),
+        ("tenant add", "UsageError", "TENANT"),
+        ("nonsense", "UsageError", "nonsense"),
+        ("up --nope", "UsageError", "--nope"),
+    ],
+)  # fmt: skip
+def test_wrong_use_ends_with_2_and_names_what_is_wrong(rag: Rag, words: str, kind: str, part: str) -> None:
+    found, message = rag.error(*words.split())
+    assert found == kind
+    assert part.lower() in message.lower()
+
+
+def test_the_ui_wants_a_port_that_exists(rag: Rag) -> None:
+    assert "--port" in rag("dev", "--port", "99999", code=2).stderr
+
+
+def test_every_option_and_command_has_help(rag: Rag) -> None:
+    import typer
+
+    from rag_assets.cli import app
+
+    def walk(command: object, path: str) -> list[str]:
+        bare = [f"{path} {param.name}" for param in command.params if not getattr(param, "help", "")]  # type: ignore[attr-defined]
+        for name, child in getattr(command, "commands", {}).items():
+            bare += walk(child, f"{path} {name}") + ([] if child.help else [f"{path} {name}"])
+        return bare
+
+    assert walk(typer.main.get_command(app), "rag") == []
+
+
+def test_the_version_is_that_of_the_package(rag: Rag) -> None:
+    from importlib.metadata import version
+
+    assert rag("--version").stdout == f"rag-assets {version('rag-assets')}\n"

@@ -1,0 +1,149 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rag_assets.commands.bars import Lines
+from rag_assets.commands.roots import resolve_roots
+from rag_assets.errors import UsageError
+
+if TYPE_CHECKING:
+    from conftest import Rag
+
+
+def _to(tenant: str, *more: str) -> tuple[str, ...]:
+    return ("--tenant", tenant, "--bot", "b", *more)
+
+
+def _tenants(rag: Rag) -> set[str]:
+    return {entry["tenant"] for entry in rag.json("tenant", "list")["tenants"]}
+
+
+def test_the_first_ingest_creates_tenant_and_bot_and_a_second_one_writes_nothing(rag: Rag, documents: Path) -> None:
+    first = rag.json("ingest", str(documents), *_to("fresh", "--profile", "tiny"))
+    assert set(first) >= {
+        "tenant", "bot", "profile", "sources", "chunks_written", "embedded", "cache_hits", "seconds", "run_ids",
+        "failures",
+    }  # fmt: skip
+    assert first["sources"] == {"ready": 2, "unchanged": 0, "failed": 0, "no_text": 0, "deleted": 0}
+    assert (first["chunks_written"], first["embedded"], len(first["run_ids"])) == (2, 2, 2)
+    second = rag.json("ingest", *_to("fresh"))
+    assert second["profile"] == "tiny"
+    assert second["sources"]["unchanged"] == 2
+    assert (second["chunks_written"], second["embedded"]) == (0, 0)
+
+
+def test_a_source_that_cannot_be_read_is_listed_and_does_not_fail_the_rest(rag: Rag, documents: Path) -> None:
+    (documents / "broken.pdf").write_bytes(b"%PDF-1.7 and then nothing")
+    done = rag("ingest", str(documents), *_to("partly", "--profile", "tiny"))
+    assert "failed: broken.pdf" in done.stdout
+    again = rag.json("ingest", *_to("partly"))
+    assert (again["sources"]["failed"], again["sources"]["unchanged"]) == (1, 2)
+    assert rag.json("search", "PX-4412", *_to("partly"))["results"]
+
+
+def test_a_dry_run_counts_and_writes_nothing(rag: Rag, documents: Path) -> None:
+    planned = rag.json("ingest", str(documents), *_to("planned", "--profile", "tiny", "--dry-run"))
+    assert planned["dry_run"] is True
+    assert planned["files"] == {"new": 2, "changed": 0, "unchanged": 0, "gone": 0, "skipped": 0}
+    assert (planned["sources"], planned["chunks"]) == (2, 2)
+    assert planned["tokens"] > 10
+    assert "planned" not in _tenants(rag)
+
+
+def test_a_dry_run_tells_changed_gone_and_touched_files_apart(rag: Rag, filled: str, documents: Path) -> None:
+    (documents / "pump.md").write_text("# Pump\n\nSomething else entirely.\n")
+    os.utime(documents / "returns.txt", (1, 1))
+    (documents / "logo.bin").write_bytes(b"\0")
+    first = rag.json("ingest", *_to(filled, "--dry-run"))
+    assert first["files"] == {"new": 0, "changed": 1, "unchanged": 1, "gone": 0, "skipped": 1}
+    assert first["sources"] == 1
+    (documents / "pump.md").unlink()
+    assert rag.json("ingest", *_to(filled, "--dry-run"))["files"]["gone"] == 1
+    shown = rag("ingest", *_to(filled, "--dry-run")).stdout
+    assert "nothing was written" in shown
+
+
+def test_a_dry_run_of_another_profile_counts_what_it_would_have_to_build(rag: Rag, filled: str) -> None:
+    planned = rag.json("ingest", *_to(filled, "--dry-run", "--profile", "static-64"))
+    assert planned["files"]["unchanged"] == 2
+    assert (planned["sources"], planned["chunks"]) == (2, 2)
+    assert rag.json("ingest", *_to(filled, "--dry-run"))["chunks"] == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "kind", "part"),
+    [
+        (("/no/such/place", *_to("w")), "UsageError", "/no/such/place"),
+        (("", *_to("w")), "UsageError", "empty"),
+        (("gopher://host/x", *_to("w")), "UsageError", "gopher"),
+        (("https://", *_to("w")), "UsageError", "https://"),
+        (("/dev/null", *_to("w")), "UsageError", "/dev/null"),
+        (("/tmp", *_to("w", "--profile", "nope")), "UnknownProfile", "nope"),
+        (("/tmp", *_to("W")), "InvalidKey", "tenant"),
+        (("/tmp", "--tenant", "w", "--bot", "a b"), "InvalidKey", "bot"),
+        (("/tmp", *_to("w", "--profile", "a|b")), "InvalidKey", "profile"),
+        (("/tmp", "--bot", "b"), "UsageError", "--tenant"),
+        (_to("w"), "UnknownTenant", "'w'"),
+        (_to("w", "--dry-run"), "UnknownTenant", "'w'"),
+    ],
+)
+def test_wrong_use_ends_with_2_before_anything_is_written(
+    rag: Rag, words: tuple[str, ...], kind: str, part: str
+) -> None:
+    found, message = rag.error("ingest", *words)
+    assert found == kind
+    assert part in message
+    assert "w" not in _tenants(rag)
+
+
+def test_a_missing_path_among_good_ones_stops_all_of_them(rag: Rag, documents: Path) -> None:
+    assert rag.error("ingest", str(documents), str(documents / "gone"), *_to("half"))[0] == "UsageError"
+    assert "half" not in _tenants(rag)
+
+
+def test_a_bot_without_roots_is_told_to_name_one(rag: Rag) -> None:
+    rag("tenant", "add", "rootless", "--bot", "b")
+    kind, message = rag.error("ingest", *_to("rootless"))
+    assert kind == "UsageError"
+    assert "rag ingest PATH --tenant rootless --bot b" in message
+    assert rag.error("ingest", "--tenant", "rootless", "--bot", "other")[0] == "UnknownBot"
+
+
+def test_paths_become_absolute_and_each_counts_once(documents: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(documents)
+    words = [".", str(documents), documents.as_uri(), "pump.md", "../documents/pump.md", "https://example.org/a"]
+    assert resolve_roots(words) == [str(documents), str(documents / "pump.md"), "https://example.org/a"]
+
+
+def test_a_name_that_is_not_utf8_is_remembered_as_a_uri(tmp_path: Path) -> None:
+    folder = os.fsencode(tmp_path) + b"/caf\xe9"
+    os.mkdir(folder)
+    (root,) = resolve_roots([os.fsdecode(folder)])
+    assert root.endswith("/caf%E9")
+    assert resolve_roots([root]) == [root]
+
+
+def test_a_file_that_no_parser_takes_is_named_with_the_known_endings(tmp_path: Path) -> None:
+    (tmp_path / "photo.xyz").write_bytes(b"x")
+    with pytest.raises(UsageError, match=r"photo\.xyz.*\.md"):
+        resolve_roots([str(tmp_path / "photo.xyz")])
+
+
+def test_lines_leave_out_stages_with_nothing_to_do() -> None:
+    from io import StringIO
+
+    from rag_assets.progress import reporting, stage
+
+    out = StringIO()
+    with reporting(Lines(out)):
+        with stage("read", 3) as bar:
+            bar.advance(2)
+            bar.advance(1)
+        with stage("embed", 0):
+            pass
+    assert out.getvalue().startswith("read: 3 of 3 in ")
+    assert "embed" not in out.getvalue()

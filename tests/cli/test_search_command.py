@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rag_assets.commands.search import citation_text, query_words, snippet
+
+if TYPE_CHECKING:
+    from conftest import Rag
+
+RESULT_KEYS = {
+    "chunk_id", "source_id", "source_name", "score", "content", "citation", "dense_score", "lexical_score", "metadata",
+}  # fmt: skip
+
+
+def _ask(tenant: str, query: str = "PX-4412 cut-in pressure") -> tuple[str, ...]:
+    return ("search", query, "--tenant", tenant, "--bot", "b")
+
+
+@pytest.mark.parametrize("mode", ["dense", "lexical", "hybrid"])
+def test_a_search_returns_cited_results_in_each_mode(rag: Rag, filled: str, mode: str) -> None:
+    found = rag.json(*_ask(filled), "--mode", mode, "-k", "1")
+    assert set(found) == {"profile", "mode", "timings_ms", "results", "degraded"}
+    assert (found["profile"], found["mode"], found["degraded"]) == ("tiny", mode, None)
+    assert set(found["timings_ms"]) == {"embed", "search", "total"}
+    (result,) = found["results"]
+    assert set(result) == RESULT_KEYS
+    assert result["source_name"] == "pump.md"
+    assert result["citation"]["heading"].endswith("Cut-in")
+    assert 0 <= result["citation"]["start"] < result["citation"]["end"]
+
+
+def test_a_person_sees_rank_score_source_citation_and_text(rag: Rag, filled: str) -> None:
+    shown = rag(*_ask(filled, "PX-4412"), "-k", "1").stdout
+    assert " 1. pump.md" in shown
+    assert "Cut-in, characters" in shown
+    assert "The PX-4412 pump cuts in at 1.8 bar." in shown
+    assert "1 result · hybrid · profile tiny" in shown
+
+
+def test_an_empty_result_is_said_and_is_no_failure(rag: Rag, filled: str) -> None:
+    asked = (*_ask(filled, "xylophone"), "--mode", "lexical")
+    assert "no reliable source in this scope" in rag(*asked).stdout
+    assert rag.json(*asked)["results"] == []
+
+
+def test_a_document_cannot_steer_the_terminal(rag: Rag, filled: str, documents: object) -> None:
+    from pathlib import Path
+
+    from rag_assets.ingest.run import ingest
+    from rag_assets.store.database import Database
+
+    Path(str(documents), "evil.txt").write_text("harmless\x1b]0;owned\x07 xylophone [bold]not markup[/bold]\n")
+    database = Database.from_settings()
+    ingest(database, filled, "b", "tiny")
+    database.close()
+    shown = rag(*_ask(filled, "xylophone"), "--mode", "lexical").stdout
+    assert "xylophone [bold]not markup[/bold]" in shown
+    assert "\x1b]" not in shown
+    assert "\x07" not in shown
+
+
+@pytest.mark.parametrize(
+    ("words", "kind", "part"),
+    [
+        (("search", "  ", "--tenant", "t", "--bot", "b"), "UsageError", "empty"),
+        (("search", "--tenant", "t", "--bot", "b"), "UsageError", "query"),
+        (("search", "x", "--bot", "b"), "UsageError", "--tenant"),
+        (("search", "x", "--tenant", "t"), "UsageError", "--bot"),
+        (("search", "x", "--tenant", "t", "--bot", "b", "-k", "0"), "UsageError", "-k"),
+        (("search", "x", "--tenant", "t", "--bot", "b", "-k", "1001"), "UsageError", "1000"),
+        (("search", "x", "--tenant", "t", "--bot", "b", "--mode", "fuzzy"), "UsageError", "fuzzy"),
+        (("search", "x", "--tenant", "T", "--bot", "b"), "InvalidKey", "tenant"),
+        (("search", "x", "--tenant", "t", "--bot", "b|c"), "InvalidKey", "bot"),
+        (("search", "x", "--tenant", "t", "--bot", "b", "--profile", "P"), "InvalidKey", "profile"),
+        (("search", "x", "--tenant", "nobody", "--bot", "b"), "UnknownBot", "nobody"),
+        (("sources", "--tenant", "nobody", "--bot", "b"), "UnknownTenant", "nobody"),
+        (("sources", "--tenant", "a,b", "--bot", "b"), "InvalidKey", "tenant"),
+        (("sources", "--tenant", "t"), "UsageError", "--bot"),
+    ],
+)
+def test_wrong_use_ends_with_2_and_names_what_is_wrong(
+    rag: Rag, words: tuple[str, ...], kind: str, part: str
+) -> None:
+    found, message = rag.error(*words)
+    assert found == kind
+    assert part in message
+
+
+def test_a_profile_that_is_not_built_is_a_failure_that_says_how_to_build_it(rag: Rag, filled: str) -> None:
+    kind, message = rag.error(*_ask(filled), "--profile", "static-64", code=1)
+    assert kind == "ProfileNotReady"
+    assert "rag ingest" in message
+
+
+def test_sources_are_listed_with_their_state(rag: Rag, filled: str) -> None:
+    found = rag.json("sources", "--tenant", filled, "--bot", "b")
+    assert found["counts"] == {"ready": 2}
+    assert [source["name"] for source in found["sources"]] == ["pump.md", "returns.txt"]
+    assert found["sources"][0]["profiles"]["tiny"]["status"] == "ready"
+    shown = rag("sources", "--tenant", filled, "--bot", "b").stdout
+    assert "returns.txt" in shown
+    assert "2 sources under" in shown
+
+
+def test_a_snippet_shows_the_part_that_holds_the_words() -> None:
+    text = "filler " * 200 + "the PX-4412 cuts in at 1.8 bar " + "filler " * 200
+    part = snippet(text, query_words("PX-4412 cuts"), width=100)
+    assert "PX-4412 cuts in" in part
+    assert part.startswith("… ")
+    assert part.endswith(" …")
+    assert len(part) <= 110
+    assert snippet("short  text", []) == "short text"
+
+
+def test_codes_and_text_without_spaces_count_as_words() -> None:
+    assert query_words("What is PX-4412?") == ["what", "px-4412"]
+    assert query_words("警告を") == ["警告", "告を"]
+
+
+def test_a_citation_names_document_page_heading_and_characters() -> None:
+    citation = {"document": "a.pdf", "page": 3, "page_end": 4, "heading": "Setup", "start": 5, "end": 9}
+    assert citation_text(citation) == "a.pdf, pages 3–4, Setup, characters 5–9"
+    assert citation_text({**citation, "page_end": 3}, "a.pdf") == "page 3, Setup, characters 5–9"

@@ -1,0 +1,92 @@
+"""One embedded PostgreSQL for the test session; a fresh, migrated database for whoever asks."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from rag_assets.documents.chunking import ChunkingSpec
+from rag_assets.embedding.profiles import EmbeddingProfile, make_profile
+from rag_assets.store.database import Database, ensure_database, with_database
+from rag_assets.store.migrate import migrate
+from rag_assets.store.profiles import add_spec, seed_specs
+from rag_assets.store.server import start_server, stop_server
+
+TEMPLATE = "rag_template"
+_numbers = itertools.count()
+
+HASH_PROFILE = make_profile(
+    name="hash-64",
+    provider="hash",
+    model="hash",
+    dimensions=64,
+    chunking=ChunkingSpec(size=300, overlap=30),
+)
+
+
+@pytest.fixture(scope="session")
+def server_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """URL of the superuser connection to a server that lives as long as the session."""
+    home = tmp_path_factory.mktemp("server")
+    yield start_server(home)
+    stop_server(home)
+
+
+@pytest.fixture(scope="session")
+def template(server_url: str) -> str:
+    """A migrated database with the built-in profiles and `hash-64`, to be copied."""
+    database = Database(ensure_database(server_url, TEMPLATE))
+    migrate(database)
+    seed_specs(database)
+    add_spec(database, HASH_PROFILE)
+    return TEMPLATE
+
+
+@pytest.fixture(scope="session")
+def new_database(server_url: str, template: str) -> Callable[[], Database]:
+    """Makes a fresh copy of the migrated database."""
+
+    def make() -> Database:
+        name = f"test_{next(_numbers)}"
+        with psycopg.connect(server_url, autocommit=True) as connection:
+            connection.execute(
+                sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), sql.Identifier(template))
+            )
+        return Database(with_database(server_url, name))
+
+    return make
+
+
+@pytest.fixture
+def database(new_database: Callable[[], Database]) -> Iterator[Database]:
+    """A fresh database for one test."""
+    fresh = new_database()
+    yield fresh
+    fresh.close()
+
+
+@pytest.fixture(scope="module")
+def module_database(new_database: Callable[[], Database]) -> Iterator[Database]:
+    """A fresh database that the tests of a module share."""
+    fresh = new_database()
+    yield fresh
+    fresh.close()
+
+
+@pytest.fixture
+def hash_profile() -> EmbeddingProfile:
+    """The fast, deterministic profile that `database` knows by the name `hash-64`."""
+    return HASH_PROFILE
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """An empty folder for sources."""
+    folder = tmp_path / "root"
+    folder.mkdir()
+    return folder

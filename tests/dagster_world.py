@@ -1,0 +1,145 @@
+"""A small world for tests of assets and sensors: a real database, tenants with folders, an instance in memory."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import psycopg
+import pytest
+
+from rag_assets.automation.jobs import PAIR_JOB, SOURCES_JOB
+from rag_assets.automation.sensors import new_sources
+from rag_assets.definitions import defs
+from rag_assets.embedding.profiles import make_profile
+from rag_assets.ingest.pairs import enable_pair
+from rag_assets.partitions import TENANT_TAG, ensure_partitions, pair_key
+from rag_assets.resources import Postgres, prepare
+from rag_assets.store.database import Database, ensure_database, with_database
+from rag_assets.store.profiles import add_spec
+from rag_assets.store.server import start_server, stop_server
+from rag_assets.store.tenants import add_root, add_tenant
+
+PROFILE = make_profile(name="hash-64", provider="hash", model="hash", dimensions=64)
+STEPS = {
+    SOURCES_JOB: ("sources",),
+    PAIR_JOB: ("chunks", "profile_embeddings", "knowledge_chunks", "gin_index", "hnsw_index"),
+}
+
+
+@dataclass
+class World:
+    """Everything that a test needs to write files, run jobs and let the sensor look."""
+
+    database: Database
+    folder: Path
+    instance: dg.DagsterInstance
+    cursor: str | None = None
+    requested: list[dg.RunRequest] = field(default_factory=list)
+
+    def tenant(self, name: str, bot: str = "help", *, profile: str | None = PROFILE.name) -> Path:
+        """Create a tenant with a bot, an empty root folder, and the profile enabled; returns the folder."""
+        root = self.folder / name / bot
+        root.mkdir(parents=True)
+        add_tenant(self.database, name, bot)
+        add_root(self.database, name, bot, str(root))
+        if profile:
+            enable_pair(self.database, name, bot, profile)
+        ensure_partitions(self.instance, [name], [PROFILE.name])
+        return root
+
+    def run(
+        self, job: str, key: str, *, bot: str = "", tags: dict[str, str] | None = None
+    ) -> dg.ExecuteInProcessResult:
+        """Execute a job for one partition, whatever its outcome."""
+        return defs.resolve_job_def(job).execute_in_process(
+            instance=self.instance,
+            partition_key=key,
+            run_config={
+                "ops": {step: {"config": {"bot": bot}} for step in STEPS[job]},
+                "loggers": {"console": {"config": {"log_level": "CRITICAL"}}},
+            },
+            tags=tags,
+            raise_on_error=False,
+        )
+
+    def ingest(self, tenant: str, profile: str = PROFILE.name, bot: str = "") -> None:
+        """Both jobs, which must succeed."""
+        assert self.run(SOURCES_JOB, tenant, bot=bot, tags={TENANT_TAG: tenant}).success
+        assert self.run(PAIR_JOB, pair_key(tenant, profile), bot=bot).success
+
+    def tick(self) -> list[dg.RunRequest] | str:
+        """One tick of the sensor: what it requests, or why it requests nothing."""
+        context = dg.build_sensor_context(instance=self.instance, cursor=self.cursor)
+        result: Any = new_sources(context, postgres=Postgres(url=self.database.url))
+        if isinstance(result, dg.SkipReason):
+            return result.skip_message or ""
+        self.cursor = result.cursor
+        if not result.run_requests:
+            return result.skip_reason.skip_message
+        return result.run_requests
+
+    def obey(self, requests: list[dg.RunRequest] | str) -> None:
+        """Do what the daemon does with requests: run each once, with its tags and its run key."""
+        assert not isinstance(requests, str), requests
+        for request in requests:
+            assert request.job_name
+            tags = {**request.tags, "dagster/run_key": request.run_key or ""}
+            self.run(request.job_name, request.partition_key or "", tags=tags)
+
+    def served(self, tenant: str) -> list[str]:
+        """The contents that are served of a tenant, sorted."""
+        with self.database.transaction("ingest", {"tenant": tenant}) as connection:
+            rows = connection.execute("SELECT content FROM rag.knowledge_chunks ORDER BY content")
+            return [row[0] for row in rows]
+
+
+def keys(requests: list[dg.RunRequest] | str) -> list[tuple[str, str]]:
+    """Job and partition of each request."""
+    assert not isinstance(requests, str), requests
+    return [(request.job_name or "", str(request.partition_key)) for request in requests]
+
+
+@pytest.fixture(scope="session")
+def server_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    home = tmp_path_factory.mktemp("server")
+    for parent in (home, *home.parents):  # the server runs as another user where the tests run as root
+        if os.access(parent, os.W_OK) and parent.owner() != "nobody" and "pytest" in str(parent):
+            parent.chmod(0o755)
+    yield start_server(home)
+    stop_server(home)
+
+
+@pytest.fixture(scope="session")
+def template(server_url: str) -> str:
+    """A migrated database to copy: faster than migrating one for each test."""
+    database = Database(ensure_database(server_url, "world_template"))
+    prepare(database)
+    add_spec(database, PROFILE)
+    return "world_template"
+
+
+_numbers = itertools.count()
+
+
+@pytest.fixture
+def world(
+    server_url: str, template: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[World]:
+    name = f"world_{next(_numbers)}"
+    with psycopg.connect(server_url, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
+    database = Database(with_database(server_url, name))
+    monkeypatch.setenv("DATABASE_URL", database.url)
+    monkeypatch.setenv("RAG_STORAGE", str(tmp_path / "storage"))
+    monkeypatch.setenv("RAG_HOME", str(tmp_path / "home"))
+    with dg.DagsterInstance.ephemeral() as instance:
+        yield World(database, tmp_path / "roots", instance)
+    database.close()
+    with psycopg.connect(server_url, autocommit=True) as connection:
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
