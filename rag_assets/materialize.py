@@ -68,9 +68,7 @@ def failure_of(result: dg.ExecuteInProcessResult) -> errors.RagError:
     return errors.RagError(f"run {result.run_id} of {result.job_def.name} failed before its first step")
 
 
-def outcome_of(
-    results: Sequence[dg.ExecuteInProcessResult], bot: str, wall_seconds: float
-) -> IngestOutcome:
+def outcome_of(results: Sequence[dg.ExecuteInProcessResult], bot: str, wall_seconds: float) -> IngestOutcome:
     """The numbers of two successful runs."""
     found: dict[str, Mapping[str, Any]] = {}
     steps = 0.0

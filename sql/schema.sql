@@ -197,6 +197,10 @@ ALTER FUNCTION rag.fuse(dense rag.candidates, lexical rag.candidates, dense_weig
 
 CREATE FUNCTION rag.lexical_candidates(profile rag.embedding_profiles, query rag.lexical_query, how_many integer, source_condition text) RETURNS rag.candidates
     LANGUAGE plpgsql
+    SET enable_seqscan TO 'off'
+    SET enable_indexscan TO 'off'
+    SET random_page_cost TO '1'
+    SET seq_page_cost TO '1'
     AS $_$
 DECLARE
     found_rows rag.candidates;
@@ -208,17 +212,13 @@ DECLARE
              ORDER BY c.lexical <#> $1, c.id LIMIT %s
          ) best',
         profile.id, profile.tenant_id, source_condition, how_many);
-    seqscan text := current_setting('enable_seqscan');
 BEGIN
-    -- The planner does not count what reading a tsvector out of line costs, and would rather read them all.
-    PERFORM set_config('enable_seqscan', 'off', true);
     EXECUTE statement INTO found_rows USING query.weights, query.essential, query.best_possible;
     IF query.best_without_essential > 0
        AND (coalesce(cardinality(found_rows.ids), 0) < how_many
             OR found_rows.scores[how_many] * query.best_possible < query.best_without_essential) THEN
         EXECUTE statement INTO found_rows USING query.weights, query.every_term, query.best_possible;
     END IF;
-    PERFORM set_config('enable_seqscan', seqscan, true);
     RETURN found_rows;
 END $_$;
 

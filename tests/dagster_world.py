@@ -1,4 +1,4 @@
-"""A small world for tests of assets and sensors: a real database, tenants with folders, an instance in memory."""
+"""A world for tests of assets and sensors: a real database, tenants with folders, an instance in memory."""
 
 from __future__ import annotations
 
@@ -128,9 +128,7 @@ _numbers = itertools.count()
 
 
 @pytest.fixture
-def world(
-    server_url: str, template: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[World]:
+def world(server_url: str, template: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     name = f"world_{next(_numbers)}"
     with psycopg.connect(server_url, autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")

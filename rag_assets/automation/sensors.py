@@ -3,6 +3,7 @@
 # No `from __future__ import annotations`: Dagster reads the annotations of this file as objects.
 
 import time
+import warnings
 from collections.abc import Sequence
 
 import dagster as dg
@@ -110,13 +111,16 @@ def _requests(
 
 
 def _request(work: Work, key: str, attempt: int) -> dg.RunRequest:
-    return dg.RunRequest(
-        job_name=PAIR_JOB if work.profile else SOURCES_JOB,
-        run_key=run_key(key, attempt),
-        partition_key=pair_key(work.tenant, work.profile) if work.profile else work.tenant,
-        # One rule of the run queue keeps all runs of a tenant apart, so sources carry its tag too.
-        tags={TENANT_TAG: work.tenant, WORK_TAG: key, "rag/reason": work.reason},
-    )
+    with warnings.catch_warnings():
+        # Dagster puts this tag on runs of pairs itself, and warns where anybody else does.
+        warnings.filterwarnings("ignore", message="Non-compliant tag keys")
+        return dg.RunRequest(
+            job_name=PAIR_JOB if work.profile else SOURCES_JOB,
+            run_key=run_key(key, attempt),
+            partition_key=pair_key(work.tenant, work.profile) if work.profile else work.tenant,
+            # One rule of the run queue keeps all runs of a tenant apart, so sources carry its tag too.
+            tags={TENANT_TAG: work.tenant, WORK_TAG: key, "rag/reason": work.reason},
+        )
 
 
 def _new_partitions(

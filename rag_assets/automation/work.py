@@ -48,8 +48,9 @@ class Memory(BaseModel):
     """What the sensor keeps from one tick to the next.
 
     Attributes:
-        seen: the work that was waiting at the last tick, by name: its digest, and when it was first seen.
-        looked: when each remote root was listed, by id. Seconds since the epoch.
+        seen: the work that was waiting at the last tick, by name: its digest, and when it was first seen,
+            in milliseconds since the epoch.
+        looked: when each remote root was listed, by id, in seconds since the epoch.
     """
 
     seen: dict[str, tuple[str, int]] = {}
@@ -75,7 +76,7 @@ def note(
     kept = {name: entry for name, entry in memory.seen.items() if name.split(":")[1] in unknown}
     for work in works:
         before = memory.seen.get(work.name)
-        kept[work.name] = before if before and before[0] == work.digest else (work.digest, int(now))
+        kept[work.name] = before if before and before[0] == work.digest else (work.digest, int(1000 * now))
     return kept
 
 

