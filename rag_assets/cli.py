@@ -17,7 +17,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="DATABASE_URL names a PostgreSQL server with pgvector; without it, one is kept under RAG_HOME (.rag).",
+    epilog="DATABASE_URL names a PostgreSQL server with pgvector; without it, RAG_HOME (.rag) keeps one.",
 )
 
 

@@ -15,6 +15,7 @@ from rag_assets.assets.indexes import gin_index, hnsw_index  # noqa: E402
 from rag_assets.assets.knowledge import knowledge_chunks  # noqa: E402
 from rag_assets.assets.sources import sources  # noqa: E402
 from rag_assets.automation.jobs import ingest_pair, ingest_sources  # noqa: E402
+from rag_assets.automation.logs import console  # noqa: E402
 from rag_assets.automation.sensors import new_sources  # noqa: E402
 from rag_assets.io_managers import ParquetIOManager  # noqa: E402
 from rag_assets.resources import Postgres  # noqa: E402
@@ -24,6 +25,7 @@ defs = dg.Definitions(
     jobs=[ingest_sources, ingest_pair],
     sensors=[new_sources],
     resources={"postgres": Postgres(), "io_manager": ParquetIOManager()},
+    loggers={"console": console},
     # A process for each step costs seconds and saves nothing here.
     executor=dg.in_process_executor,
 )

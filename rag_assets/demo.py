@@ -38,13 +38,17 @@ class Question:
 
 QUESTIONS = (
     Question("quarrowby", "What does ERR-2043 mean?", "an exact code"),
-    Question(
-        "quarrowby", "My mobile with the six digits is gone. How do I get in now?", "a paraphrase"
-    ),
+    Question("quarrowby", "My mobile with the six digits is gone. How do I get in now?", "a paraphrase"),
     Question("orrelune", "SYNC-5021", "nothing but a code"),
     Question("orrelune", "Wie verhindere ich, dass tagsüber Daten gesendet werden?", "a question in German"),
-    Question("quarrowby", "What does SYNC-5021 mean and how do I get rid of it?", "only the other tenant could answer"),
-    Question("quarrowby", "Do you run welding courses for beginners?", "nobody can answer: look at `meaning`"),
+    Question(
+        "quarrowby",
+        "What does SYNC-5021 mean and how do I get rid of it?",
+        "only the other tenant could answer",
+    ),
+    Question(
+        "quarrowby", "Do you run welding courses for beginners?", "nobody can answer: look at `meaning`"
+    ),
 )
 
 
@@ -76,8 +80,8 @@ def run(console: Console) -> None:
         compared = _check_isolation(database)
     console.print(Rule("two tenants, one table", align="left"))
     console.print(
-        f"Every question was put to both tenants: {compared} results, each from a document of the tenant that was "
-        "asked. The database enforces it, not the query."
+        f"Every question was put to both tenants: {compared} results, each from a document of the tenant "
+        "that was asked. The database enforces it, not the query."
     )
     _show_next(console, time.perf_counter() - started)
 
@@ -85,7 +89,9 @@ def run(console: Console) -> None:
 def _ask(console: Console, database: Database, question: Question) -> None:
     bot = BOTS[question.tenant]
     console.print(Rule(f"{question.tenant}/{bot} · {question.shows}", align="left"))
-    console.print(Text(f'rag search "{question.text}" --tenant {question.tenant} --bot {bot} -k 2\n', style="bold"))
+    console.print(
+        Text(f'rag search "{question.text}" --tenant {question.tenant} --bot {bot} -k 2\n', style="bold")
+    )
     name, found = run_search(database, question.text, question.tenant, bot, k=2)
     show_results(console, question.text, name, "hybrid", found)
 

@@ -58,6 +58,6 @@ def _write(table: pa.Table, path: UPath) -> None:
     try:
         with part.open("wb") as file:
             pq.write_table(table, file)
-        os.replace(part, path)
+        os.replace(part.path, path.path)
     finally:
         part.unlink(missing_ok=True)

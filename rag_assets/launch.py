@@ -207,7 +207,7 @@ def remove_staged(settings: Settings, tenant: str) -> int:
     for path in files:
         path.unlink()
     if files and folder.protocol in ("", "file", "local"):
-        shutil.rmtree(str(folder), ignore_errors=True)
+        shutil.rmtree(folder.path, ignore_errors=True)
     return len(files)
 
 

@@ -1,4 +1,4 @@
-"""Take a tenant out of Dagster's own storage, where metadata holds previews of its chunks and names of files."""
+"""Take a tenant out of Dagster's storage, whose metadata holds previews of chunks and names of files."""
 
 from __future__ import annotations
 

@@ -19,6 +19,8 @@ from rag_assets.resources import Postgres
 from rag_assets.store.database import Database
 from rag_assets.store.tenants import list_tenants
 
+_NAMED = 10  # pieces of work that a skipped tick names
+
 
 @dg.sensor(
     jobs=[ingest_sources, ingest_pair],
@@ -42,6 +44,9 @@ def new_sources(context: dg.SensorEvaluationContext, postgres: Postgres) -> dg.S
     memory = Memory(seen=note(memory, found.works, failed, now), looked=found.looked)
     requests = _requests(instance, found.works, memory, now)
     skipped = f"nothing new under {found.roots} roots"
+    if found.works:
+        waiting = ", ".join(sorted(work.name for work in found.works)[:_NAMED])
+        skipped = f"{len(found.works)} waiting for a run that is under way, or for their next try: {waiting}"
     if failed:
         skipped += f"; could not look at: {', '.join(failed)}"
     return dg.SensorResult(

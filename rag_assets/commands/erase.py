@@ -21,12 +21,13 @@ from rag_assets.settings import Settings, load_settings
 def erase(
     tenant: Tenant,
     bot: Annotated[
-        str | None, typer.Option("--bot", help="Only this bot of the tenant. (default: all)", show_default=False)
+        str | None,
+        typer.Option("--bot", help="Only this bot of the tenant. (default: all)", show_default=False),
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     as_json: Json = False,
 ) -> Answer:
-    """Remove everything of a tenant, or of one bot of it: rows, partitions, staged files and Dagster's records.
+    """Remove everything of a tenant, or of one bot of it: rows, staged files and Dagster's records.
 
     Shows what would go and asks. Afterwards every table is counted; anything left is an error.
     """
@@ -86,7 +87,7 @@ def _show(console: Console, name: str, payload: Mapping[str, Any], ask: bool) ->
 
 
 def _remove_work(settings: Settings, tenant: str, bot: str | None) -> tuple[int, int]:
-    """Remove the tenant's staged files and its Dagster runs, which hold text too; how many there were of each.
+    """Remove the tenant's staged files and Dagster runs, which hold text too; how many there were of each.
 
     Neither is kept apart by bot, so those of the tenant's other bots go along: the files are written anew by
     the next ingest, and what is lost of the runs is their history.

@@ -30,13 +30,19 @@ def ingest(
     bot: Bot,
     paths: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[PATH|URL]...", help="Folders, files and addresses to remember as source roots."),
+        typer.Argument(
+            metavar="[PATH|URL]...", help="Folders, files and addresses to remember as source roots."
+        ),
     ] = None,
     profile: Annotated[
         str | None,
-        typer.Option(help="Profile to build. (default: the bot's active one, else static-256)", show_default=False),
+        typer.Option(
+            help="Profile to build. (default: the bot's active one, else static-256)", show_default=False
+        ),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell what would be done; write nothing.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only tell what would be done; write nothing.")
+    ] = False,
     as_json: Json = False,
 ) -> Answer:
     """Bring what a bot knows up to date with its sources.
@@ -63,7 +69,12 @@ def ingest(
 
 
 def ingest_roots(
-    database: Database, settings: Settings, tenant: str, bot: str, roots: Sequence[str], profile: str | None = None
+    database: Database,
+    settings: Settings,
+    tenant: str,
+    bot: str,
+    roots: Sequence[str],
+    profile: str | None = None,
 ) -> tuple[str, IngestOutcome]:
     """Remember the roots, enable the profile for the bot, and materialize both on the Dagster instance.
 
@@ -154,7 +165,9 @@ def _show_plan(console: Console, profile: str, plan: Plan) -> None:
         table.add_row(label, str(count))
     console.print(table)
     about = "" if plan.exact else "about "
-    console.print(f"to publish: {about}{plan.sources:,} sources, {plan.chunks:,} chunks, {plan.tokens:,} tokens")
+    console.print(
+        f"to publish: {about}{plan.sources:,} sources, {plan.chunks:,} chunks, {plan.tokens:,} tokens"
+    )
     _show_failures(console, "cannot be read", plan.unreadable)
 
 
@@ -200,4 +213,6 @@ def _show_failures(console: Console, what: str, failures: Sequence[tuple[str, st
     for name, error in failures[:SHOWN_FAILURES]:
         console.print(Text(f"{what}: {printable(name)}: {printable(error)}", style="red"), soft_wrap=True)
     if len(failures) > SHOWN_FAILURES:
-        console.print(Text(f"and {len(failures) - SHOWN_FAILURES} more; all of them with --json", style="red"))
+        console.print(
+            Text(f"and {len(failures) - SHOWN_FAILURES} more; all of them with --json", style="red")
+        )

@@ -24,7 +24,7 @@ SAMPLE_FILES = 200  # of the files to read, so many are read and cut to estimate
 
 @dataclass
 class Plan:
-    """Counts of files, and an estimate of the work; exact where no more than `SAMPLE_FILES` are to be read."""
+    """Counts of files, and an estimate of the work: exact where at most `SAMPLE_FILES` are to be read."""
 
     new: int = 0
     changed: int = 0
@@ -123,8 +123,9 @@ def _estimate(plan: Plan, scans: Sequence[_Scanned], profile: EmbeddingProfile) 
 def _documents(plan: Plan, file: SourceFile, known: FileState | None) -> list[Document]:
     try:
         data = read_file(file)
-        if known is not None and (known.checksum, known.parser_version) == (bytes_checksum(data), PARSER_VERSION):
-            plan.changed, plan.unchanged = plan.changed - 1, plan.unchanged + 1  # touched, with the same content
+        if known is not None and _same(known, data):  # touched, and nothing else
+            plan.changed -= 1
+            plan.unchanged += 1
             return []
         return [record.document for record in parse(data, file.path_in_root) if record.document is not None]
     except (OSError, SourceError) as error:
@@ -132,7 +133,13 @@ def _documents(plan: Plan, file: SourceFile, known: FileState | None) -> list[Do
         return []
 
 
-def _add_documents(plan: Plan, documents: Sequence[Document], profile: EmbeddingProfile, scale: float) -> None:
+def _same(known: FileState, data: bytes) -> bool:
+    return known.parser_version == PARSER_VERSION and known.checksum == bytes_checksum(data)
+
+
+def _add_documents(
+    plan: Plan, documents: Sequence[Document], profile: EmbeddingProfile, scale: float
+) -> None:
     chunks = tokens = 0
     for document in documents:
         pieces = chunk_document(document, profile.chunking)

@@ -31,9 +31,12 @@ def search(
     tenant: Tenant,
     bot: Bot,
     profile: Annotated[
-        str | None, typer.Option(help="Profile to search. (default: the bot's active one)", show_default=False)
+        str | None,
+        typer.Option(help="Profile to search. (default: the bot's active one)", show_default=False),
     ] = None,
-    mode: Annotated[SearchMode, typer.Option(help="By meaning, by words, or both fused.")] = SearchMode.hybrid,
+    mode: Annotated[
+        SearchMode, typer.Option(help="By meaning, by words, or both fused.")
+    ] = SearchMode.hybrid,
     k: Annotated[int, typer.Option("-k", help="Most results to return.", min=1, max=1000)] = 8,
     user: Annotated[
         str | None, typer.Option(help="The user who asks; private sources of no one else are searched.")
@@ -117,7 +120,7 @@ def _show_result(console: Console, rank: int, result: RetrievalResult, words: Se
 
 
 def citation_text(citation: Mapping[str, Any], name: str = "") -> str:
-    """`manuals/px.pdf, page 3, Setup › Pressure, characters 10–250`; what equals the source's name is left out."""
+    """`manuals/px.pdf, page 3, Setup › Pressure, characters 10–250`, without what equals `name`."""
     document = str(citation.get("document") or "")
     parts = ["" if document == name else document]
     page, last = citation.get("page"), citation.get("page_end")
@@ -131,7 +134,7 @@ def citation_text(citation: Mapping[str, Any], name: str = "") -> str:
 
 
 def query_words(query: str) -> list[str]:
-    """What to mark in a result: the query's words and codes, and pairs of characters where words have no gaps."""
+    """What to mark in a result: words, codes, and pairs of characters where words have no gaps."""
     words: list[str] = []
     for word in re.findall(r"\w+(?:[-_.]\w+)*", query.lower()):
         if re.search(r"[\u3040-\u30ff\u3400-\u9fff\u0e00-\u0e7f]", word):
@@ -195,4 +198,6 @@ def _show_sources(console: Console, found: Sequence[Mapping[str, Any]], roots: S
             Text(printable(source["error"] or "")),
         )
     console.print(table)
-    console.print(Text(f"{len(found)} sources under: {printable(', '.join(roots) or 'no roots yet')}", style="dim"))
+    console.print(
+        Text(f"{len(found)} sources under: {printable(', '.join(roots) or 'no roots yet')}", style="dim")
+    )

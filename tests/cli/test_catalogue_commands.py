@@ -35,12 +35,18 @@ def test_a_key_that_would_break_partitions_is_refused(rag: Rag, key: str) -> Non
 
 
 def test_a_profile_is_shown_as_it_was_added(rag: Rag) -> None:
-    words = "--provider hash --model hash --dimensions 24 --chunk-size 300 --chunk-overlap 30 --language german"
+    words = (
+        "--provider hash --model hash --dimensions 24 --chunk-size 300 --chunk-overlap 30 --language german"
+    )
     added = rag.json("profile", "add", "mine", *words.split(), "--index", "exact", "--metric", "cosine")
     assert added["created"] is True
     shown = rag.json("profile", "show", "mine")
     assert shown == {key: value for key, value in added.items() if key != "created"}
-    assert (shown["dimensions"], shown["lexical"]["language"], shown["index"]["kind"]) == (24, "german", "exact")
+    assert (shown["dimensions"], shown["lexical"]["language"], shown["index"]["kind"]) == (
+        24,
+        "german",
+        "exact",
+    )
     assert (shown["chunking"]["size"], shown["chunking"]["overlap"]) == (300, 30)
     assert shown in rag.json("profile", "list")["profiles"]
     assert "mine" in rag("profile", "list").stdout
@@ -61,7 +67,8 @@ def test_a_name_never_changes_its_meaning(rag: Rag) -> None:
     [
         ("profile add x --provider hash --model hash --dimensions 4096", "InvalidProfile", "4000"),
         ("profile add x --provider nope --model hash --dimensions 16", "InvalidProfile", "nope"),
-        ("profile add x --provider hash --model hash --dimensions 16 --language klingon", "InvalidProfile", "language"),
+        ("profile add x --provider hash --model hash --dimensions 16 --language klingon",
+         "InvalidProfile", "language"),
         ("profile add x --provider hash --model hash --dimensions 16 --chunk-size 50 --chunk-overlap 50",
          "InvalidProfile", "overlap"),
         ("profile add x --provider hash --model hash --dimensions many", "UsageError", "dimensions"),

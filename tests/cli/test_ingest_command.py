@@ -22,11 +22,13 @@ def _tenants(rag: Rag) -> set[str]:
     return {entry["tenant"] for entry in rag.json("tenant", "list")["tenants"]}
 
 
-def test_the_first_ingest_creates_tenant_and_bot_and_a_second_one_writes_nothing(rag: Rag, documents: Path) -> None:
+def test_the_first_ingest_creates_tenant_and_bot_and_a_second_one_writes_nothing(
+    rag: Rag, documents: Path
+) -> None:
     first = rag.json("ingest", str(documents), *_to("fresh", "--profile", "tiny"))
     assert set(first) >= {
-        "tenant", "bot", "profile", "sources", "chunks_written", "embedded", "cache_hits", "seconds", "run_ids",
-        "failures",
+        "tenant", "bot", "profile", "sources", "chunks_written", "embedded", "cache_hits", "seconds",
+        "run_ids", "failures",
     }  # fmt: skip
     assert first["sources"] == {"ready": 2, "unchanged": 0, "failed": 0, "no_text": 0, "deleted": 0}
     assert (first["chunks_written"], first["embedded"], len(first["run_ids"])) == (2, 2, 2)
@@ -115,7 +117,14 @@ def test_a_bot_without_roots_is_told_to_name_one(rag: Rag) -> None:
 
 def test_paths_become_absolute_and_each_counts_once(documents: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(documents)
-    words = [".", str(documents), documents.as_uri(), "pump.md", "../documents/pump.md", "https://example.org/a"]
+    words = [
+        ".",
+        str(documents),
+        documents.as_uri(),
+        "pump.md",
+        "../documents/pump.md",
+        "https://example.org/a",
+    ]
     assert resolve_roots(words) == [str(documents), str(documents / "pump.md"), "https://example.org/a"]
 
 

@@ -10,7 +10,8 @@ if TYPE_CHECKING:
     from conftest import Rag
 
 RESULT_KEYS = {
-    "chunk_id", "source_id", "source_name", "score", "content", "citation", "dense_score", "lexical_score", "metadata",
+    "chunk_id", "source_id", "source_name", "score", "content", "citation", "dense_score", "lexical_score",
+    "metadata",
 }  # fmt: skip
 
 
@@ -51,7 +52,9 @@ def test_a_document_cannot_steer_the_terminal(rag: Rag, filled: str, documents: 
     from rag_assets.ingest.run import ingest
     from rag_assets.store.database import Database
 
-    Path(str(documents), "evil.txt").write_text("harmless\x1b]0;owned\x07 xylophone [bold]not markup[/bold]\n")
+    Path(str(documents), "evil.txt").write_text(
+        "harmless\x1b]0;owned\x07 xylophone [bold]not markup[/bold]\n"
+    )
     database = Database.from_settings()
     ingest(database, filled, "b", "tiny")
     database.close()

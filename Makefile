@@ -1,0 +1,55 @@
+# Two commands matter: `make demo` and `make test`. Both install what they need into .venv first.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+# Relative to this folder, whatever the shell has set: a demo must not write into somebody's database by accident.
+export RAG_HOME ?= $(CURDIR)/.rag
+
+.PHONY: install demo test test-fast lint format dev bench bench-install clean
+
+install: $(STAMP)
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else None'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=24'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@touch $(STAMP)
+
+demo: install
+	$(BIN)/python -m rag_assets.demo
+
+dev: install
+	$(BIN)/rag dev
+
+test: lint
+	$(BIN)/python -m pytest
+
+test-fast: install
+	$(BIN)/python -m pytest -m 'not slow'
+
+lint: install
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: install
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+# The peers of the comparisons live in an environment of their own. DATA names a folder with BEIR collections.
+DATA ?= ../shared/datasets
+
+bench-install: install
+	sh bench/peers/install.sh $(PYTHON)
+
+bench: bench-install
+	$(BIN)/python -m bench.scifact --data $(DATA)
+	$(BIN)/python -m bench.ingest --data $(DATA)
+	$(BIN)/python -m bench.search --data $(DATA)
+
+clean:
+	-test -x $(BIN)/rag && $(BIN)/rag down
+	rm -rf $(VENV) .venv-bench .rag .bench .pytest_cache .mypy_cache .ruff_cache

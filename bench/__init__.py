@@ -1,0 +1,1 @@
+"""What is measured, against which peers, and how: see bench/README.md."""

@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+
+def _demo() -> str:
+    run = subprocess.run(
+        [sys.executable, "-m", "rag_assets.demo"], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert run.returncode == 0, run.stderr
+    return " ".join(run.stdout.split())
+
+
+@pytest.mark.slow
+def test_the_demo_answers_from_both_tenants_and_changes_nothing_the_second_time() -> None:
+    first = _demo()
+    assert "│ ready │ 69 │" in first
+    assert "│ ready │ 75 │" in first
+    assert "1. troubleshooting/webshop-errors.txt" in first
+    assert "1. account/two-factor.md" in first
+    assert "1. de/zeitfenster.md" in first
+    assert "each from a document of the tenant that was asked" in first
+    assert "http://localhost:3000" in first
+    second = _demo()
+    assert "│ unchanged │ 69 │" in second
+    assert "│ unchanged │ 75 │" in second
+    assert second.count("0 chunks written, 0 embedded") == 2

@@ -1,0 +1,124 @@
+"""An ingest in a process of its own that kills itself, or Postgres, with SIGKILL at a named point.
+
+Run as a script with a `Job` as JSON for its only argument; prints what was embedded if it survives.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import random
+import signal
+import sys
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from rag_assets.ingest import embeddings, publication, run
+from rag_assets.store.cache import PgVectorCache
+from rag_assets.store.database import Database
+from rag_assets.store.publication import Publisher
+
+# In the order in which an ingest passes them. The three in the middle of a stage are passed several times.
+POINTS = (
+    "sources", "chunks", "cached", "embeddings", "inside a publication", "after a publication", "publication",
+    "lexical", "hnsw",
+)  # fmt: skip
+REPEATED = ("cached", "inside a publication", "after a publication")
+SMALL_BATCH = 60  # chunks in a transaction and in a call of the embedder, so that there are several
+
+
+@dataclass(frozen=True)
+class Job:
+    """What to ingest, and who is killed where: `victim` is "worker", "" or one of `kill_postgres`."""
+
+    url: str
+    tenant: str
+    bot: str
+    profile: str
+    data: str = ""
+    victim: str = ""
+    point: str = ""
+    passes: int = 1
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self))
+
+
+def kill_postgres(data: Path, victim: str, rng: random.Random) -> None:
+    """SIGKILL the server that runs in `data`: its "postmaster", "all" its processes, or one "backend", which
+    makes the postmaster throw out the others and recover."""
+    postmaster = psutil.Process(int((data / "postmaster.pid").read_text().split()[0]))
+    children = postmaster.children()
+    doomed = {"postmaster": [postmaster], "all": [postmaster, *children]}.get(victim) or [rng.choice(children)]
+    for process in doomed:
+        try:
+            process.kill()
+        except psutil.NoSuchProcess:
+            continue
+
+
+class Fate:
+    """Counts the points that the ingest passes, and strikes at the chosen one."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._passed: Counter[str] = Counter()
+
+    def passes(self, point: str) -> None:
+        self._passed[point] += 1
+        if self._job.victim and point == self._job.point and self._passed[point] == self._job.passes:
+            if self._job.victim == "worker":
+                os.kill(os.getpid(), signal.SIGKILL)
+            kill_postgres(Path(self._job.data), self._job.victim, random.Random(self._job.passes))
+
+    def after(self, owner: Any, name: str, point: str) -> None:
+        """Pass `point` whenever the function has returned."""
+        real: Callable[..., Any] = getattr(owner, name)
+
+        @functools.wraps(real)
+        def then_pass(*args: Any, **values: Any) -> Any:
+            result = real(*args, **values)
+            self.passes(point)
+            return result
+
+        setattr(owner, name, then_pass)
+
+    def inside_publications(self) -> None:
+        """Pass between the statements that exchange a source's chunks and the one that says it is ready."""
+        real = Publisher._execute
+
+        def pass_then(publisher: Publisher, name: str, **values: Any) -> Any:
+            if name == "publish_sources":
+                self.passes("inside a publication")
+            return real(publisher, name, **values)
+
+        Publisher._execute = pass_then  # type: ignore[method-assign]
+
+
+def main(job: Job) -> None:
+    publication.TRANSACTION_CHUNKS = SMALL_BATCH
+    embeddings.embed_documents_cached = functools.partial(  # type: ignore[assignment]
+        embeddings.embed_documents_cached, batch_size=SMALL_BATCH
+    )
+    fate = Fate(job)
+    fate.after(run, "sync_sources", "sources")
+    fate.after(run, "chunk_pending", "chunks")
+    fate.after(PgVectorCache, "put", "cached")
+    fate.after(run, "embed_chunks", "embeddings")
+    fate.inside_publications()
+    fate.after(Publisher, "publish", "after a publication")
+    fate.after(run, "publish_chunks", "publication")
+    fate.after(run, "refresh_lexical", "lexical")
+    fate.after(run, "ensure_hnsw", "hnsw")
+    report = run.ingest(Database(job.url), job.tenant, job.bot, job.profile)
+    print(json.dumps({"embedded": report.embeddings.embedded, "written": report.publication.chunks_written}))
+
+
+if __name__ == "__main__":
+    main(Job(**json.loads(sys.argv[1])))
