@@ -25,7 +25,7 @@ ORDER BY bot_id, name
 -- add_root --
 INSERT INTO rag.source_roots (knowledge_space_id, tenant_id, bot_id, uri)
 VALUES (%(space)s, %(tenant)s, %(bot)s, %(uri)s)
-ON CONFLICT (knowledge_space_id, sha256(uri::bytea)) DO NOTHING
+ON CONFLICT (knowledge_space_id, sha256(replace(uri, '\', '\\')::bytea)) DO NOTHING
 
 -- list_roots --
 SELECT id, knowledge_space_id, tenant_id, bot_id, uri
@@ -119,7 +119,8 @@ CREATE TEMP TABLE IF NOT EXISTS staged_sources (
 COPY staged_sources FROM STDIN
 
 -- upsert_sources --
--- A source that fails keeps the checksum of the version that is still served.
+-- A version that some profile serves already (the file was changed and changed back) is ready at once.
+-- What fails is left to the next statement, if there is a version to keep.
 INSERT INTO rag.knowledge_sources AS s (
     id, knowledge_space_id, tenant_id, bot_id, root_id, file_hash, source_type, external_id, name,
     canonical_url, checksum, status, progress_percent, error_message, locale, content_type, metadata)
@@ -129,12 +130,22 @@ SELECT id, %(space)s, %(tenant)s, %(bot)s, %(root)s, file_hash, source_type, ext
 FROM staged_sources
 ON CONFLICT (id) DO UPDATE SET
     root_id = excluded.root_id, file_hash = excluded.file_hash, source_type = excluded.source_type,
-    name = excluded.name, canonical_url = excluded.canonical_url,
-    checksum = CASE WHEN excluded.status = 'failed' AND s.status <> 'deleted'
-                    THEN s.checksum ELSE excluded.checksum END,
-    status = excluded.status, progress_percent = excluded.progress_percent,
+    name = excluded.name, canonical_url = excluded.canonical_url, checksum = excluded.checksum,
+    (status, progress_percent) = (
+        SELECT CASE WHEN served THEN 'ready' ELSE excluded.status END,
+               CASE WHEN served THEN 100 ELSE excluded.progress_percent END
+        FROM (SELECT excluded.status = 'processing' AND EXISTS (
+                  SELECT FROM rag.source_profiles sp
+                  WHERE sp.source_id = s.id AND sp.status = 'ready' AND sp.checksum = excluded.checksum) AS served)),
     error_message = excluded.error_message, locale = excluded.locale,
     content_type = excluded.content_type, metadata = excluded.metadata, updated_at = now()
+WHERE excluded.status <> 'failed' OR s.status = 'deleted'
+
+-- fail_sources --
+-- The version that is still served keeps all that describes it.
+UPDATE rag.knowledge_sources s
+SET status = 'failed', progress_percent = 0, error_message = f.error_message, updated_at = now()
+FROM staged_sources f WHERE f.id = s.id AND f.status = 'failed'
 
 -- upsert_documents --
 INSERT INTO rag.source_documents (source_id, checksum, tenant_id, bot_id, title, text, blocks)
@@ -309,6 +320,13 @@ SELECT count(*) FROM rag.knowledge_chunks WHERE embedding_profile_id = {profile}
 -- ready_sources --
 SELECT count(*) FROM rag.source_profiles WHERE embedding_profile_id = %(profile)s AND status = 'ready'
 
+-- chunks_since_statistics --
+-- How many chunks there are, and how many of them lexemes were not counted in.
+SELECT count(*), count(*) FILTER (WHERE i.statistics_at IS NULL OR c.created_at >= i.statistics_at)
+FROM rag.knowledge_chunks c
+JOIN rag.index_state i ON i.embedding_profile_id = c.embedding_profile_id
+WHERE c.embedding_profile_id = {profile}
+
 -- index_state --
 SELECT average_length, chunks_at_statistics, chunks_at_hnsw, ef_search, recall_at_10
 FROM rag.index_state WHERE embedding_profile_id = %(profile)s
@@ -330,7 +348,7 @@ WHERE embedding_profile_id = {profile}
 
 -- statistics_refreshed --
 UPDATE rag.index_state SET chunks_at_statistics = %(chunks)s, average_length = %(length)s,
-    dense_floor = %(dense_floor)s, updated_at = now()
+    dense_floor = %(dense_floor)s, statistics_at = now(), updated_at = now()
 WHERE embedding_profile_id = %(profile)s
 
 -- hnsw_built --

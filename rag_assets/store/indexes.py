@@ -103,12 +103,14 @@ def _refresh_statistics(
 ) -> tuple[int, float, bool, bool]:
     """Chunks, mean length, whether lexemes were counted, whether weights were rebuilt."""
     state = connection.execute(query("index_state"), values).fetchone()
-    counted = connection.execute(_compose("chunk_count", built)).fetchone()
+    counted = connection.execute(_compose("chunks_since_statistics", built)).fetchone()
     assert state is not None
     assert counted is not None
     assumed, at_statistics = state[0] or 0.0, state[1]
-    chunks = int(counted[0])
-    if chunks == at_statistics or abs(chunks - at_statistics) < REFRESH_SHARE * at_statistics:
+    chunks, come = counted
+    gone = max(at_statistics - (chunks - come), 0)
+    # An edit is one chunk gone and one come: the number alone would never show it.
+    if come + gone == 0 or come + gone < REFRESH_SHARE * at_statistics:
         return chunks, assumed, False, False
     measured = connection.execute(_compose("measured_length", built)).fetchone()
     length = float(measured[1] or 1.0) if measured else 1.0

@@ -96,8 +96,10 @@ CREATE TABLE rag.source_roots (
     FOREIGN KEY (knowledge_space_id, tenant_id, bot_id)
         REFERENCES rag.knowledge_spaces (id, tenant_id, bot_id)
 );
--- A URL may be longer than a btree page takes, so identity is its hash.
-CREATE UNIQUE INDEX source_roots_uri ON rag.source_roots (knowledge_space_id, sha256(uri::bytea));
+-- A URL may be longer than a btree page takes, so identity is its hash. A cast to bytea would read a backslash as
+-- the start of an escape.
+CREATE UNIQUE INDEX source_roots_uri
+    ON rag.source_roots (knowledge_space_id, sha256(replace(uri, '\', '\\')::bytea));
 
 -- What a file was when it was last read: unchanged size, time and parser mean that it is not read again.
 CREATE TABLE rag.source_files (
@@ -217,6 +219,7 @@ CREATE TABLE rag.index_state (
     average_length double precision,      -- words per chunk that the stored BM25 weights assume
     dense_floor double precision,         -- cosine of the least related chunks: where fusion starts to count
     chunks_at_statistics bigint NOT NULL DEFAULT 0,
+    statistics_at timestamptz,
     chunks_at_hnsw bigint NOT NULL DEFAULT 0,
     ef_search int NOT NULL DEFAULT 100 CHECK (ef_search BETWEEN 1 AND 1000),
     recall_at_10 double precision,

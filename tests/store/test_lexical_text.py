@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 
 import pytest
 from hypothesis import example, given, settings
@@ -16,11 +15,6 @@ ANY_TEXT = st.text(st.characters(), max_size=300)
 
 def terms(text: str) -> set[str]:
     return {word.lower() for word in lexical_text(text).split()}
-
-
-def is_word(word: str) -> bool:
-    """Letters, digits, underscores, and the marks that belong to letters."""
-    return all(c == "_" or unicodedata.category(c)[0] in "LNM" or not c.isprintable() for c in word)
 
 
 @given(ANY_TEXT)
@@ -36,12 +30,8 @@ def test_any_text_becomes_words_and_single_blanks(text: str) -> None:
 
 @given(st.text(st.sampled_from("aB1-_./:'’日本かกहि\u0301 ,&|!()"), max_size=80))
 @settings(max_examples=300, deadline=None)
-def test_text_that_went_through_once_finds_itself_again(text: str) -> None:
-    once = lexical_text(text)
-    assert terms(once) <= terms(text) | set().union(*(terms(word) for word in once.split()))
-    assert {word.lower() for word in once.split() if word.isalnum() and word.islower()} <= terms(once) | {
-        word.lower() for word in once.split() if re.search(r"\d", word) or not word.isascii()
-    }
+def test_no_word_is_lost_when_a_text_goes_through_twice(text: str) -> None:
+    assert terms(text) <= terms(lexical_text(text))
 
 
 def test_the_number_of_words_and_their_length_are_bounded() -> None:
