@@ -23,7 +23,7 @@ def search_all(collection: Collection, tenant: str, profile: str) -> dict[str, t
 
     database = Database.from_settings()
     scope, spec = open_scope(database, tenant, "bench", profile)
-    answers = {}
+    answers: dict[str, tuple[dict[str, float], list[float]]] = {}
     for mode, kind in RETRIEVERS.items():
         retriever = kind(database, spec)
         run, times = {}, []

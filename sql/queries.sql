@@ -57,6 +57,11 @@ ON CONFLICT (knowledge_space_id, name) WHERE status <> 'retired' DO NOTHING
 INSERT INTO rag.index_state (embedding_profile_id, tenant_id, bot_id)
 VALUES (%(profile)s, %(tenant)s, %(bot)s) ON CONFLICT DO NOTHING
 
+-- forget_publication --
+WITH forgotten AS (DELETE FROM rag.source_profiles WHERE embedding_profile_id = %(profile)s)
+UPDATE rag.index_state SET chunks_at_statistics = 0, chunks_at_hnsw = 0, statistics_at = NULL
+WHERE embedding_profile_id = %(profile)s
+
 -- list_built_profiles --
 SELECT p.id, p.knowledge_space_id, p.tenant_id, p.bot_id, p.status, p.name, p.provider, p.model, p.dimensions,
        p.distance_metric, p.task_instruction, p.normalized, p.chunking, p.index, p.lexical
@@ -288,6 +293,14 @@ WHERE id = ANY(%(sources)s) AND status IN ('queued', 'processing')
 -- drop_old_documents --
 DELETE FROM rag.source_documents d USING rag.knowledge_sources s
 WHERE s.id = d.source_id AND s.id = ANY(%(sources)s)
+  AND (d.checksum <> s.checksum OR s.status IN ('deleted', 'no_text'))
+  AND NOT EXISTS (SELECT FROM rag.source_profiles sp
+                  WHERE sp.source_id = d.source_id AND sp.checksum = d.checksum)
+
+-- drop_leftover_documents --
+-- Versions that no profile came to publish: the file was changed back, or deleted, before.
+DELETE FROM rag.source_documents d USING rag.knowledge_sources s
+WHERE s.id = d.source_id AND s.knowledge_space_id = %(space)s
   AND (d.checksum <> s.checksum OR s.status IN ('deleted', 'no_text'))
   AND NOT EXISTS (SELECT FROM rag.source_profiles sp
                   WHERE sp.source_id = d.source_id AND sp.checksum = d.checksum)

@@ -107,7 +107,7 @@ ALTER TABLE ONLY rag.embedding_profiles FORCE ROW LEVEL SECURITY;
 ALTER TABLE rag.embedding_profiles OWNER TO rag_owner;
 
 CREATE FUNCTION rag.complete_candidates(profile rag.embedding_profiles, query_vector public.vector, query rag.lexical_query, dense rag.candidates, lexical rag.candidates) RETURNS rag.both_candidates
-    LANGUAGE plpgsql
+    LANGUAGE plpgsql STABLE
     AS $_$
 DECLARE
     ids uuid[];
@@ -128,30 +128,30 @@ END $_$;
 ALTER FUNCTION rag.complete_candidates(profile rag.embedding_profiles, query_vector public.vector, query rag.lexical_query, dense rag.candidates, lexical rag.candidates) OWNER TO rag_search;
 
 CREATE FUNCTION rag.dense_candidates(profile rag.embedding_profiles, query_vector public.vector, how_many integer, source_condition text, exact boolean) RETURNS rag.candidates
-    LANGUAGE plpgsql
+    LANGUAGE plpgsql STABLE
     AS $_$
 DECLARE
     found_rows rag.candidates;
     ef int;
+    nearest_first text := format(
+        'SELECT array_agg(id ORDER BY d, id), array_agg(%6$s ORDER BY d, id) FROM (
+             SELECT c.id, c.embedding::%1$s %2$s $1::%1$s AS d
+             FROM rag.knowledge_chunks c
+             WHERE c.embedding_profile_id = %3$s AND c.tenant_id = %4$L%5$s
+             ORDER BY (c.embedding::%1$s %2$s $1::%1$s)',
+        rag.vector_type(profile), rag.distance_operator(profile), profile.id, profile.tenant_id,
+        source_condition, rag.similarity_of_distance(profile));
+    the_first text := format(' LIMIT %s) nearest', how_many);
 BEGIN
     SELECT i.ef_search INTO ef FROM rag.index_state i WHERE i.embedding_profile_id = profile.id;
     PERFORM set_config('hnsw.ef_search', least(greatest(coalesce(ef, 100), how_many), 1000)::text, true);
     PERFORM set_config('hnsw.iterative_scan', 'strict_order', true);
-    IF source_condition <> '' THEN
-        -- A filter may leave few chunks near the query: go on until enough are found.
-        PERFORM set_config('hnsw.max_scan_tuples', '1000000', true);
+    IF NOT exact THEN
+        EXECUTE nearest_first || the_first INTO found_rows USING query_vector;
     END IF;
-    EXECUTE format(
-        'SELECT array_agg(id ORDER BY d, id), array_agg(%7$s ORDER BY d, id) FROM (
-             SELECT c.id, c.embedding::%1$s %2$s $1::%1$s AS d
-             FROM rag.knowledge_chunks c
-             WHERE c.embedding_profile_id = %3$s AND c.tenant_id = %4$L%5$s
-             ORDER BY (c.embedding::%1$s %2$s $1::%1$s)%8$s LIMIT %6$s
-         ) nearest',
-        rag.vector_type(profile), rag.distance_operator(profile), profile.id, profile.tenant_id,
-        source_condition, how_many, rag.similarity_of_distance(profile),
-        CASE WHEN exact THEN ' + 0' ELSE '' END)
-    INTO found_rows USING query_vector;
+    IF exact OR (source_condition <> '' AND coalesce(cardinality(found_rows.ids), 0) < how_many) THEN
+        EXECUTE nearest_first || ' + 0' || the_first INTO found_rows USING query_vector;
+    END IF;
     RETURN found_rows;
 END $_$;
 
@@ -167,7 +167,8 @@ CREATE FUNCTION rag.fuse(dense rag.candidates, lexical rag.candidates, dense_wei
     LANGUAGE sql IMMUTABLE
     AS $$
     WITH listed AS (
-        SELECT true AS is_dense, u.id, max(u.score) AS score, dense_floor AS floor_score,
+        SELECT true AS is_dense, u.id, max(u.score) AS score,
+               CASE WHEN cardinality((lexical).ids) > 0 THEN dense_floor ELSE -1 END AS floor_score,
                CASE WHEN cardinality((lexical).ids) > 0 THEN dense_weight ELSE 1 END AS weight
         FROM unnest((dense).ids, (dense).scores) AS u (id, score) GROUP BY u.id
         UNION ALL
@@ -196,7 +197,7 @@ $$;
 ALTER FUNCTION rag.fuse(dense rag.candidates, lexical rag.candidates, dense_weight double precision, method text, dense_floor double precision) OWNER TO rag_owner;
 
 CREATE FUNCTION rag.lexical_candidates(profile rag.embedding_profiles, query rag.lexical_query, how_many integer, source_condition text) RETURNS rag.candidates
-    LANGUAGE plpgsql
+    LANGUAGE plpgsql STABLE
     SET enable_seqscan TO 'off'
     SET enable_indexscan TO 'off'
     SET random_page_cost TO '1'
@@ -280,7 +281,7 @@ CREATE FUNCTION rag.scope_user() RETURNS text
 ALTER FUNCTION rag.scope_user() OWNER TO rag_owner;
 
 CREATE FUNCTION rag.search(mode text, query_vector public.vector, query_text text, top_k integer, candidates integer DEFAULT 100, dense_weight double precision DEFAULT 0.5, fusion text DEFAULT 'minmax'::text, filters jsonb DEFAULT '{}'::jsonb, exact boolean DEFAULT false) RETURNS TABLE(chunk_id uuid, source_id uuid, source_name text, source_metadata jsonb, canonical_url text, content text, token_count integer, citation jsonb, metadata jsonb, score double precision, dense_score double precision, lexical_score double precision)
-    LANGUAGE plpgsql SECURITY DEFINER
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
     SET search_path TO 'rag', 'public', 'pg_temp'
     AS $_$
 #variable_conflict use_column
@@ -340,7 +341,7 @@ ALTER FUNCTION rag.search(mode text, query_vector public.vector, query_text text
 
 CREATE FUNCTION rag.similarity_of_distance(profile rag.embedding_profiles) RETURNS text
     LANGUAGE sql IMMUTABLE
-    RETURN CASE (profile).distance_metric WHEN 'cosine'::text THEN '1 - d'::text WHEN 'ip'::text THEN '-d'::text ELSE '1 - d * d / 2'::text END;
+    RETURN format('greatest(-1, least(1, %s))'::text, CASE (profile).distance_metric WHEN 'cosine'::text THEN '1 - d'::text WHEN 'ip'::text THEN '-d'::text ELSE '1 - d * d / 2'::text END);
 
 ALTER FUNCTION rag.similarity_of_distance(profile rag.embedding_profiles) OWNER TO rag_owner;
 
@@ -460,6 +461,7 @@ CREATE TABLE rag.index_state (
     average_length double precision,
     dense_floor double precision,
     chunks_at_statistics bigint DEFAULT 0 NOT NULL,
+    statistics_at timestamp with time zone,
     chunks_at_hnsw bigint DEFAULT 0 NOT NULL,
     ef_search integer DEFAULT 100 NOT NULL,
     recall_at_10 double precision,
@@ -771,7 +773,7 @@ CREATE INDEX profile_events_bot ON rag.profile_events USING btree (tenant_id, bo
 
 CREATE INDEX source_profiles_source ON rag.source_profiles USING btree (source_id);
 
-CREATE UNIQUE INDEX source_roots_uri ON rag.source_roots USING btree (knowledge_space_id, sha256((uri)::bytea));
+CREATE UNIQUE INDEX source_roots_uri ON rag.source_roots USING btree (knowledge_space_id, sha256((replace(uri, '\'::text, '\\'::text))::bytea));
 
 CREATE TRIGGER immutable BEFORE UPDATE ON rag.embedding_profiles FOR EACH ROW EXECUTE FUNCTION rag.refuse_profile_change();
 

@@ -24,7 +24,7 @@ _NAMED = 10  # pieces of work that a skipped tick names
 
 @dg.sensor(
     jobs=[ingest_sources, ingest_pair],
-    minimum_interval_seconds=15,
+    minimum_interval_seconds=5,
     default_status=dg.DefaultSensorStatus.RUNNING,
     description="Looks under the remembered roots of every tenant, and requests runs for what has changed.",
 )

@@ -53,6 +53,8 @@ def search(
 
     if not query.strip():
         raise UsageError("the query is empty")
+    if user == "":
+        raise UsageError("--user is empty; leave it out to search without a user")
     for key, kind in ((tenant, "tenant"), (bot, "bot"), (profile, "profile")):
         if key is not None:
             check_key(key, kind)

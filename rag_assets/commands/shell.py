@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import sys
@@ -75,6 +76,10 @@ class RagGroup(TyperGroup):
 
 def guarded(run: Callable[[], Any], as_json: bool = False) -> int:
     """Run, print the answer or the error, and return the exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # Neither a file name nor a terminal that is not UTF-8 may end in an error while printing.
+            stream.reconfigure(errors="backslashreplace")
     try:
         with _stdout_kept_clean() if as_json else _as_it_is():
             answer = run()
@@ -94,19 +99,21 @@ def guarded(run: Callable[[], Any], as_json: bool = False) -> int:
 
 def _print(answer: Answer, as_json: bool) -> None:
     if as_json:
-        print(json.dumps(answer.payload, ensure_ascii=False, default=str), flush=True)
+        _print_json(answer.payload)
     else:
         answer.show(stdout_console())
         sys.stdout.flush()
 
 
+def _print_json(value: Mapping[str, Any]) -> None:
+    utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    print(json.dumps(value, ensure_ascii=not utf8, default=str), flush=True)
+
+
 def _report(error: Exception, as_json: bool) -> int:
     message = _message(error)
     if as_json:
-        print(
-            json.dumps({"error": {"type": _type_name(error), "message": message}}, ensure_ascii=False),
-            flush=True,
-        )
+        _print_json({"error": {"type": _type_name(error), "message": message}})
     elif message:
         note(f"Error: {message}", "bold red")
     if os.environ.get("RAG_DEBUG") == "1":

@@ -89,13 +89,14 @@ def _embed_by_source(
     report: EmbedReport,
 ) -> pa.Table:
     """Find the sources that the provider refuses, and embed the others. What the cache holds is not paid twice."""
-    good, vectors, refused = [], [], []
+    good, vectors = [], []
+    refused: list[tuple[pa.Table, EmbeddingError]] = []
     for source in dict.fromkeys(chunks["source_id"].to_pylist()):
         part = chunks.filter(pc.equal(chunks["source_id"], source))
         try:
             result = embed_documents_cached(embedder, part["content"].to_pylist(), cache)
-        except EmbeddingError as error:
-            refused.append((part, error))
+        except EmbeddingError as reason:
+            refused.append((part, reason))
             continue
         report.add(result)
         good.append(part)

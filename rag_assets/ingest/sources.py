@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -60,14 +60,19 @@ class RootChanges:
     gone: tuple[str, ...]
 
 
-def decide(listing: RootListing, known: dict[str, FileState]) -> RootChanges:
+def decide(
+    listing: RootListing, known: dict[str, FileState], elsewhere: Container[str] = frozenset()
+) -> RootChanges:
     """Compare what lies under a root with what was read before.
 
-    A file whose size, time and parser are the same is not read again. What lies under a folder that could
-    not be listed counts as there, because not seeing it is no proof that it has gone.
+    A file whose size, time and parser are the same is not read again, nor is one that another root of the
+    space has covered in this scan: `elsewhere`. What lies under a folder that could not be listed counts as
+    there, because not seeing it is no proof that it has gone.
     """
     to_read, kept = [], []
     for file in listing.files:
+        if file.uri in elsewhere:
+            continue
         state = known.get(file.uri)
         same = (
             state is not None
@@ -76,14 +81,13 @@ def decide(listing: RootListing, known: dict[str, FileState]) -> RootChanges:
         )
         (kept if same else to_read).append(file)
     listed = {file.uri for file in listing.files}
-    hidden = tuple(error.path for error in listing.errors)
+    hidden = tuple(error.uri for error in listing.errors)
     gone = tuple(uri for uri in known if uri not in listed and not _under(uri, hidden))
     return RootChanges(tuple(to_read), tuple(file.uri for file in kept), gone)
 
 
-def _under(uri: str, paths: Sequence[str]) -> bool:
-    bare = uri.removeprefix("file://")
-    return any(bare == path or bare.startswith(path.rstrip("/") + "/") for path in paths)
+def _under(uri: str, hidden: Sequence[str]) -> bool:
+    return any(uri == part or uri.startswith(part.rstrip("/") + "/") for part in hidden)
 
 
 def sync_sources(database: Database, tenant: str, bot: str | None = None) -> SyncReport:
@@ -101,16 +105,17 @@ def sync_sources(database: Database, tenant: str, bot: str | None = None) -> Syn
             set_scope(connection, {"tenant": tenant})
             spaces_of(connection, tenant, bot)
             roots = list_roots(connection, tenant, bot)
+        covered: dict[UUID, set[str]] = {root.space_id: set() for root in roots}
         for root in roots:
             report.roots += 1
-            error = _sync_root(connection, root, report)
+            error = _sync_root(connection, root, report, covered[root.space_id])
             with connection.transaction():
                 set_scope(connection, {"tenant": tenant})
                 record_scan(connection, root, error)
     return report
 
 
-def _sync_root(connection: Connection, root: Root, report: SyncReport) -> str | None:
+def _sync_root(connection: Connection, root: Root, report: SyncReport, covered: set[str]) -> str | None:
     try:
         listing = scan_root(root.uri)
     except RootUnreadable as error:
@@ -119,8 +124,9 @@ def _sync_root(connection: Connection, root: Root, report: SyncReport) -> str | 
     with connection.transaction():
         set_scope(connection, {"tenant": root.tenant})
         known = store.file_states(connection, root)
-    changes = decide(listing, known)
-    report.files += len(listing.files)
+    changes = decide(listing, known, covered)
+    covered.update(file.uri for file in listing.files)
+    report.files += len(changes.to_read) + len(changes.kept)
     report.failures += [Failure(root.bot, error.path, error.message) for error in listing.errors]
     with stage(f"read {root.bot}", len(changes.to_read)) as bar:
         reader = _Reader(connection, root, report)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Protocol
 
 import numpy as np
@@ -24,6 +24,7 @@ from rag_assets.store.sql import query
 
 MAX_TOP_K = 1000
 MAX_QUERY_CHARS = 8_000  # more is a document, not a question
+_LIST_FILTERS = ("source_ids", "source_types", "locales", "content_types")
 
 
 class Retriever(Protocol):
@@ -38,8 +39,12 @@ class Retriever(Protocol):
     ) -> Retrieval:
         """The best chunks of the scope, best first, at most `top_k`.
 
+        `filters` narrow the sources: lists of allowed `source_ids`, `source_types`, `locales` and
+        `content_types`, and `metadata`, an object that the source's metadata must contain.
+
         Raises:
             ScopeError: without a scope.
+            ValueError: `top_k` is out of bounds, or a filter is unknown or of the wrong kind.
             DatabaseUnavailable: after retries; nothing was widened.
         """
         ...
@@ -111,6 +116,7 @@ class _PostgresRetriever:
             raise ScopeError("a search needs a RetrievalScope; without one nothing is searched")
         if not 1 <= top_k <= MAX_TOP_K:
             raise ValueError(f"top_k must be between 1 and {MAX_TOP_K}, got {top_k}")
+        filters = _checked_filters(filters or {})
         query = query.replace("\x00", " ").encode("utf-8", "replace").decode()[:MAX_QUERY_CHARS]
         if not query.strip():
             return Retrieval((), {"embed": 0.0, "search": 0.0, "total": 0.0}, degraded="the query is empty")
@@ -125,7 +131,7 @@ class _PostgresRetriever:
             candidates=max(self._candidates, top_k),
             dense_weight=self._dense_weight,
             fusion=self._fusion,
-            filters=filters or {},
+            filters=filters,
         )
         rows = self._run(scope, request)
         ended = time.perf_counter()
@@ -183,6 +189,20 @@ RETRIEVERS: Mapping[Mode, type[_PostgresRetriever]] = {
     "lexical": LexicalRetriever,
     "hybrid": HybridRetriever,
 }
+
+
+def _checked_filters(filters: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A filter that is misspelt must not be left out: the search would be wider than what was asked for."""
+    for name, value in filters.items():
+        if name == "metadata":
+            if not isinstance(value, Mapping):
+                raise ValueError(f"the filter 'metadata' must be an object, got {value!r}")
+        elif name not in _LIST_FILTERS:
+            raise ValueError(f"unknown filter {name!r}; known are: {', '.join(_LIST_FILTERS)}, metadata")
+        elif isinstance(value, str) or not isinstance(value, Collection):
+            raise ValueError(f"the filter {name!r} must be a list, got {value!r}")
+    lists = {name: [str(item) for item in value] for name, value in filters.items() if name != "metadata"}
+    return {**filters, **lists}
 
 
 def _to_result(row: SearchRow) -> RetrievalResult:

@@ -23,6 +23,7 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 MIN_PGVECTOR = (0, 8, 4)  # earlier ones corrupt an HNSW graph under concurrent insert and vacuum
 MIN_POSTGRES = 160000  # GRANT ... WITH INHERIT FALSE, SET TRUE
 _EMBEDDED_DATABASE = "rag"
+_BUILTIN_LOCALE = psycopg.sql.SQL(" LOCALE_PROVIDER builtin BUILTIN_LOCALE 'C.UTF-8' LOCALE 'C.UTF-8'")
 
 
 def with_database(url: str, database: str) -> str:
@@ -145,17 +146,17 @@ def sqlalchemy_url(url: str) -> str:
 def ensure_database(url: str, name: str) -> str:
     """Create database `name` on the server of `url` unless it is there, and return its URL.
 
-    The builtin C.UTF-8 locale folds the case of all scripts the same on every machine.
+    The builtin C.UTF-8 locale, where the server has it, folds the case of all scripts the same everywhere.
     """
     with psycopg.connect(url, autocommit=True) as connection:
         row = connection.execute("SELECT FROM pg_database WHERE datname = %s", [name]).fetchone()
         if row is None:
             try:
+                locale = _BUILTIN_LOCALE if connection.info.server_version >= 170000 else psycopg.sql.SQL("")
                 connection.execute(
-                    psycopg.sql.SQL(
-                        "CREATE DATABASE {} TEMPLATE template0 ENCODING 'UTF8' "
-                        "LOCALE_PROVIDER builtin BUILTIN_LOCALE 'C.UTF-8' LOCALE 'C.UTF-8'"
-                    ).format(psycopg.sql.Identifier(name))
+                    psycopg.sql.SQL("CREATE DATABASE {} TEMPLATE template0 ENCODING 'UTF8'{}").format(
+                        psycopg.sql.Identifier(name), locale
+                    )
                 )
             except (psycopg.errors.DuplicateDatabase, psycopg.errors.UniqueViolation):
                 pass  # another process was faster; it is there, which is all we want

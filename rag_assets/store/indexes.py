@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from psycopg import sql
 from psycopg.errors import DiskFull
 
-from rag_assets.store.database import Connection, Database, set_scope
+from rag_assets.store.database import Connection, Database
 from rag_assets.store.partitions import build_index, index_is_valid, partition_name
 from rag_assets.store.profiles import BuiltProfile
 from rag_assets.store.search import SearchRequest, run_search

@@ -11,7 +11,7 @@ from psycopg.types.json import Jsonb
 from rag_assets.embedding.profiles import BUILTIN_PROFILES, EmbeddingProfile
 from rag_assets.errors import InvalidProfile, UnknownProfile
 from rag_assets.store.database import Connection, Database
-from rag_assets.store.partitions import create_partition
+from rag_assets.store.partitions import create_partition, partition_exists
 from rag_assets.store.sql import query
 from rag_assets.store.tenants import Space
 
@@ -90,7 +90,10 @@ def built_profiles(
 ) -> list[BuiltProfile]:
     """What is built or being built for a tenant, oldest first; retired profiles are left out."""
     rows = connection.execute(query("list_built_profiles"), {"tenant": tenant, "bot": bot, "name": name})
-    return [BuiltProfile(*row[:5], _to_profile(row[5:])) for row in rows]
+    return [
+        BuiltProfile(id=row[0], space_id=row[1], tenant=row[2], bot=row[3], status=row[4], profile=_to_profile(row[5:]))
+        for row in rows
+    ]
 
 
 def enable_profile(database: Database, space: Space, profile: EmbeddingProfile) -> BuiltProfile:
@@ -119,6 +122,11 @@ def enable_profile(database: Database, space: Space, profile: EmbeddingProfile) 
         )
         if added.rowcount:
             record_event(connection, built, "created", {"spec_hash": profile.spec_hash})
+        if not partition_exists(connection, built.id):
+            connection.execute(query("lock_profile"), {"profile": built.id})
+            if not partition_exists(connection, built.id):
+                # New, or its table was dropped by hand: then what is recorded as published is published no more.
+                connection.execute(query("forget_publication"), {"profile": built.id})
     create_partition(database, built.id, space, profile.dimensions)
     return built
 

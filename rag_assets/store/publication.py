@@ -146,14 +146,15 @@ class Publisher:
             self._execute("source_failed", source=source_id, checksum=checksum, error=error)
 
     def withdraw(self) -> int:
-        """Take away the chunks of deleted and emptied sources; returns how many sources."""
+        """Take away the chunks of deleted and emptied sources, and texts that nothing serves or will serve;
+        returns how many sources."""
         with self._connection.transaction():
             self._begin()
             sources = [row[0] for row in self._execute("withdrawn_sources")]
             if sources:
                 self._execute("delete_chunks_of_sources", sources=sources)
                 self._execute("withdraw_sources", sources=sources)
-                self._execute("drop_old_documents", sources=sources)
+            self._execute("drop_leftover_documents")
             return len(sources)
 
     def complete(self) -> bool:

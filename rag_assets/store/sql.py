@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from typing import LiteralString, cast
 
 from rag_assets.settings import bundled
 
@@ -17,6 +16,6 @@ def _queries() -> dict[str, str]:
     return {name: text.strip() for name, text in zip(pieces[1::2], pieces[2::2], strict=True)}
 
 
-def query(name: str) -> LiteralString:
+def query(name: str) -> str:
     """The text of one named query. A name that does not exist is a KeyError: a fault of ours, not the caller's."""
-    return cast(LiteralString, _queries()[name])
+    return _queries()[name]

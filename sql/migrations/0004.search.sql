@@ -4,6 +4,10 @@
 -- So the app does not search the tables: it calls rag.search, which runs as rag_search, takes the scope
 -- from the transaction, proves that space and profile belong to it, and builds a statement whose profile
 -- and tenant are literals, so that exactly one partition is planned. Without a valid scope: no rows.
+--
+-- Every function here is STABLE, because all statements of a STABLE function see the snapshot of the statement
+-- that called it. In a VOLATILE one each has its own: candidates would be found in one version of a source and
+-- their rows looked up in the next, which has none of them.
 
 CREATE FUNCTION rag.profile_in_scope() RETURNS rag.embedding_profiles LANGUAGE sql STABLE AS $$
     SELECT p
@@ -64,43 +68,45 @@ END $$;
 CREATE TYPE rag.candidates AS (ids uuid[], scores float8[]);
 
 -- How the profile's vectors are cast, compared, and read as a similarity. Vectors have length 1, so each
--- distance d gives the cosine.
+-- distance d gives the cosine, but for rounding.
 CREATE FUNCTION rag.vector_type(profile rag.embedding_profiles) RETURNS text LANGUAGE sql IMMUTABLE
     RETURN format('%s(%s)', CASE WHEN profile.dimensions <= 2000 THEN 'vector' ELSE 'halfvec' END,
                   profile.dimensions);
 CREATE FUNCTION rag.distance_operator(profile rag.embedding_profiles) RETURNS text LANGUAGE sql IMMUTABLE
     RETURN CASE profile.distance_metric WHEN 'cosine' THEN '<=>' WHEN 'ip' THEN '<#>' ELSE '<->' END;
 CREATE FUNCTION rag.similarity_of_distance(profile rag.embedding_profiles) RETURNS text LANGUAGE sql IMMUTABLE
-    RETURN CASE profile.distance_metric
-        WHEN 'cosine' THEN '1 - d' WHEN 'ip' THEN '-d' ELSE '1 - d * d / 2' END;
+    RETURN format('greatest(-1, least(1, %s))', CASE profile.distance_metric
+        WHEN 'cosine' THEN '1 - d' WHEN 'ip' THEN '-d' ELSE '1 - d * d / 2' END);
 
 -- The nearest chunks, nearest first; scores are similarities in [-1, 1]. The order-by is the bare operator
--- on the indexed expression, as the HNSW index needs it; `exact` adds 0 to it to keep the index out.
+-- on the indexed expression, as the HNSW index needs it; `exact` adds 0 to it to keep the index out. A filter may
+-- leave few chunks near the query: the index goes on for some 20,000, or until its memory is used up, and where
+-- that was not enough every chunk that the filter lets through is read.
 CREATE FUNCTION rag.dense_candidates(
     profile rag.embedding_profiles, query_vector vector, how_many int, source_condition text, exact boolean
-) RETURNS rag.candidates LANGUAGE plpgsql AS $$
+) RETURNS rag.candidates LANGUAGE plpgsql STABLE AS $$
 DECLARE
     found_rows rag.candidates;
     ef int;
+    nearest_first text := format(
+        'SELECT array_agg(id ORDER BY d, id), array_agg(%6$s ORDER BY d, id) FROM (
+             SELECT c.id, c.embedding::%1$s %2$s $1::%1$s AS d
+             FROM rag.knowledge_chunks c
+             WHERE c.embedding_profile_id = %3$s AND c.tenant_id = %4$L%5$s
+             ORDER BY (c.embedding::%1$s %2$s $1::%1$s)',
+        rag.vector_type(profile), rag.distance_operator(profile), profile.id, profile.tenant_id,
+        source_condition, rag.similarity_of_distance(profile));
+    the_first text := format(' LIMIT %s) nearest', how_many);
 BEGIN
     SELECT i.ef_search INTO ef FROM rag.index_state i WHERE i.embedding_profile_id = profile.id;
     PERFORM set_config('hnsw.ef_search', least(greatest(coalesce(ef, 100), how_many), 1000)::text, true);
     PERFORM set_config('hnsw.iterative_scan', 'strict_order', true);
-    IF source_condition <> '' THEN
-        -- A filter may leave few chunks near the query: go on until enough are found.
-        PERFORM set_config('hnsw.max_scan_tuples', '1000000', true);
+    IF NOT exact THEN
+        EXECUTE nearest_first || the_first INTO found_rows USING query_vector;
     END IF;
-    EXECUTE format(
-        'SELECT array_agg(id ORDER BY d, id), array_agg(%7$s ORDER BY d, id) FROM (
-             SELECT c.id, c.embedding::%1$s %2$s $1::%1$s AS d
-             FROM rag.knowledge_chunks c
-             WHERE c.embedding_profile_id = %3$s AND c.tenant_id = %4$L%5$s
-             ORDER BY (c.embedding::%1$s %2$s $1::%1$s)%8$s LIMIT %6$s
-         ) nearest',
-        rag.vector_type(profile), rag.distance_operator(profile), profile.id, profile.tenant_id,
-        source_condition, how_many, rag.similarity_of_distance(profile),
-        CASE WHEN exact THEN ' + 0' ELSE '' END)
-    INTO found_rows USING query_vector;
+    IF exact OR (source_condition <> '' AND coalesce(cardinality(found_rows.ids), 0) < how_many) THEN
+        EXECUTE nearest_first || ' + 0' || the_first INTO found_rows USING query_vector;
+    END IF;
     RETURN found_rows;
 END $$;
 
@@ -109,7 +115,7 @@ END $$;
 -- read them all, by heap or by primary key; these settings leave it the bitmap of the GIN index.
 CREATE FUNCTION rag.lexical_candidates(
     profile rag.embedding_profiles, query rag.lexical_query, how_many int, source_condition text
-) RETURNS rag.candidates LANGUAGE plpgsql
+) RETURNS rag.candidates LANGUAGE plpgsql STABLE
 SET enable_seqscan = off SET enable_indexscan = off SET random_page_cost = 1 SET seq_page_cost = 1 AS $$
 DECLARE
     found_rows rag.candidates;
@@ -137,7 +143,7 @@ CREATE TYPE rag.both_candidates AS (dense rag.candidates, lexical rag.candidates
 CREATE FUNCTION rag.complete_candidates(
     profile rag.embedding_profiles, query_vector vector, query rag.lexical_query,
     dense rag.candidates, lexical rag.candidates
-) RETURNS rag.both_candidates LANGUAGE plpgsql AS $$
+) RETURNS rag.both_candidates LANGUAGE plpgsql STABLE AS $$
 DECLARE
     ids uuid[];
     dense_scores float8[];
@@ -158,13 +164,14 @@ END $$;
 -- summed by weight; the floor of the words is 0, that of the vectors is what unrelated texts of the profile
 -- score (after Bruch, Gai and Ingber, "An analysis of fusion functions for hybrid retrieval", 2023).
 -- 'rrf': weighted 61 / (60 + rank). Absent from a list counts 0, listed twice counts once, ties go to the
--- smaller id; where one list is empty the other decides alone.
+-- smaller id; where one list is empty the other decides alone, and the floor of its scores is the lowest there is.
 CREATE FUNCTION rag.fuse(
     dense rag.candidates, lexical rag.candidates, dense_weight float8, method text, dense_floor float8
 ) RETURNS TABLE (id uuid, score float8, dense_score float8, lexical_score float8)
 LANGUAGE sql IMMUTABLE AS $$
     WITH listed AS (
-        SELECT true AS is_dense, u.id, max(u.score) AS score, dense_floor AS floor_score,
+        SELECT true AS is_dense, u.id, max(u.score) AS score,
+               CASE WHEN cardinality((lexical).ids) > 0 THEN dense_floor ELSE -1 END AS floor_score,
                CASE WHEN cardinality((lexical).ids) > 0 THEN dense_weight ELSE 1 END AS weight
         FROM unnest((dense).ids, (dense).scores) AS u (id, score) GROUP BY u.id
         UNION ALL
@@ -204,7 +211,7 @@ CREATE FUNCTION rag.search(
     chunk_id uuid, source_id uuid, source_name text, source_metadata jsonb, canonical_url text,
     content text, token_count int, citation jsonb, metadata jsonb,
     score float8, dense_score float8, lexical_score float8
-) LANGUAGE plpgsql SECURITY DEFINER SET search_path = rag, public, pg_temp AS $$
+) LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = rag, public, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
     profile rag.embedding_profiles := rag.profile_in_scope();

@@ -102,6 +102,18 @@ def test_an_unforeseen_error_is_one_line_and_its_traceback_is_there_on_demand() 
     assert failure["error"]["type"] == "DatabaseUnavailable"
 
 
+def test_what_cannot_be_encoded_is_escaped_and_the_json_still_parses() -> None:
+    words = [*RAG, "ingest", b"/no/caf\xe9/\xc3\xbc", "--tenant", "t", "--bot", "b", "--json"]
+    for encoding in ("utf-8", "ascii"):
+        env = {**os.environ, "PYTHONIOENCODING": encoding}
+        run = subprocess.run(words, env=env, capture_output=True, check=False)
+        assert run.returncode == 2, run.stderr
+        assert "/no/caf\udce9/ü does not exist" in json.loads(run.stdout)["error"]["message"]
+        spoken = subprocess.run(words[:-1], env=env, capture_output=True, check=False)
+        assert spoken.returncode == 2
+        assert rb"/no/caf\udce9/" in spoken.stderr
+
+
 def test_a_database_url_that_is_none_is_wrong_use() -> None:
     run = _run("tenant", "list", DATABASE_URL="not a url")
     assert run.returncode == 2

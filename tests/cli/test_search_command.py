@@ -74,6 +74,7 @@ def test_a_document_cannot_steer_the_terminal(rag: Rag, filled: str, documents: 
         (("search", "x", "--tenant", "t", "--bot", "b", "-k", "0"), "UsageError", "-k"),
         (("search", "x", "--tenant", "t", "--bot", "b", "-k", "1001"), "UsageError", "1000"),
         (("search", "x", "--tenant", "t", "--bot", "b", "--mode", "fuzzy"), "UsageError", "fuzzy"),
+        (("search", "x", "--tenant", "t", "--bot", "b", "--user", ""), "UsageError", "--user"),
         (("search", "x", "--tenant", "T", "--bot", "b"), "InvalidKey", "tenant"),
         (("search", "x", "--tenant", "t", "--bot", "b|c"), "InvalidKey", "bot"),
         (("search", "x", "--tenant", "t", "--bot", "b", "--profile", "P"), "InvalidKey", "profile"),

@@ -35,11 +35,14 @@ class Corpus:
         self.built = enable_pair(database, tenant, "support", profile.name)
         self.scope = RetrievalScope(tenant, "support", self.built.space_id, self.built.id)
         self._publisher = Publisher(database, self.built)
-        self._app = database.connect("app")
+        self.app = database.connect("app")
+        self._superuser = psycopg.connect(database.url, autocommit=True)
+        self._superuser.execute("SET search_path = rag, public, extensions")
 
     def close(self) -> None:
         self._publisher.__exit__()
-        self._app.close()
+        self.app.close()
+        self._superuser.close()
 
     def add_source(self, name: str, **columns: Any) -> UUID:
         """A source that is ready to be published, at checksum `v`."""
@@ -83,7 +86,7 @@ class Corpus:
         return refresh_lexical(self.database, self.built)
 
     def search(self, request: SearchRequest) -> list[SearchRow]:
-        return run_search(self._app, self.scope.settings, request)
+        return run_search(self.app, self.scope.settings, request)
 
     def words(self, text: str, top_k: int = 10, filters: Mapping[str, Any] | None = None) -> list[SearchRow]:
         """Lexical search for a text that `lexical_text` has prepared."""
@@ -95,9 +98,7 @@ class Corpus:
 
     def as_superuser(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
         """Rows that no policy holds back; `{p}` in the statement is the profile's id."""
-        with psycopg.connect(self.database.url) as connection:
-            connection.execute("SET search_path = rag, public, extensions")
-            return connection.execute(statement.replace("{p}", str(self.built.id)), values or None).fetchall()
+        return self._superuser.execute(statement.replace("{p}", str(self.built.id)), values or None).fetchall()
 
 
 def chunk_id(source: UUID, index: int, text: str) -> UUID:
