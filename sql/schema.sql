@@ -292,6 +292,7 @@ DECLARE
     completed rag.both_candidates;
     query rag.lexical_query;
     dense_floor float8;
+    trust float8 := 1;
     source_condition text;
     depth int := CASE WHEN mode = 'hybrid' THEN greatest(candidates, top_k) ELSE top_k END;
 BEGIN
@@ -319,6 +320,9 @@ BEGIN
         dense := completed.dense;
         lexical := completed.lexical;
     END IF;
+    IF mode = 'hybrid' AND fusion = 'minmax' THEN
+        trust := rag.trust(dense, lexical, dense_weight);
+    END IF;
     SELECT i.dense_floor INTO dense_floor FROM rag.index_state i WHERE i.embedding_profile_id = profile.id;
     RETURN QUERY EXECUTE format(
         'SELECT c.id, s.id, s.name, s.metadata, s.canonical_url, c.content, c.token_count, c.citation,
@@ -332,9 +336,9 @@ BEGIN
          JOIN rag.source_profiles sp ON sp.embedding_profile_id = %3$s AND sp.source_id = s.id
          WHERE sp.status = ''ready''
          ORDER BY f.score DESC, c.id',
-        CASE mode WHEN 'dense' THEN 'dense_score' WHEN 'lexical' THEN 'lexical_score' ELSE 'score' END,
+        CASE mode WHEN 'dense' THEN 'dense_score' WHEN 'lexical' THEN 'lexical_score' ELSE 'score * $6' END,
         top_k, profile.id, profile.tenant_id)
-    USING dense, lexical, dense_weight, fusion, coalesce(dense_floor, 0);
+    USING dense, lexical, dense_weight, fusion, coalesce(dense_floor, 0), trust;
 END $_$;
 
 ALTER FUNCTION rag.search(mode text, query_vector public.vector, query_text text, top_k integer, candidates integer, dense_weight double precision, fusion text, filters jsonb, exact boolean) OWNER TO rag_search;
@@ -387,6 +391,12 @@ BEGIN
 END $$;
 
 ALTER FUNCTION rag.source_condition(profile rag.embedding_profiles, filters jsonb) OWNER TO rag_search;
+
+CREATE FUNCTION rag.trust(dense rag.candidates, lexical rag.candidates, dense_weight double precision) RETURNS double precision
+    LANGUAGE sql IMMUTABLE
+    RETURN (SELECT CASE WHEN (best.best_lexical IS NULL) THEN GREATEST(best.best_dense, (0)::double precision) WHEN (best.best_dense IS NULL) THEN best.best_lexical ELSE ((trust.dense_weight * GREATEST(best.best_dense, (0)::double precision)) + (((1)::double precision - trust.dense_weight) * best.best_lexical)) END AS "case" FROM (SELECT (SELECT max(score.score) AS max FROM unnest((trust.dense).scores) score(score)) AS best_dense, (SELECT max(score.score) AS max FROM unnest((trust.lexical).scores) score(score)) AS best_lexical) best);
+
+ALTER FUNCTION rag.trust(dense rag.candidates, lexical rag.candidates, dense_weight double precision) OWNER TO rag_owner;
 
 CREATE FUNCTION rag.vector_type(profile rag.embedding_profiles) RETURNS text
     LANGUAGE sql IMMUTABLE

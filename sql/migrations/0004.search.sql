@@ -197,6 +197,20 @@ LANGUAGE sql IMMUTABLE AS $$
     ORDER BY 2 DESC, s.id
 $$;
 
+-- What the best of both lists amounts to, in [0, 1]. Stretched scores only rank: the best chunk has about 1 even
+-- where nothing fits. Times this, they say how much is there, and a low score means "no reliable source".
+CREATE FUNCTION rag.trust(dense rag.candidates, lexical rag.candidates, dense_weight float8)
+RETURNS float8 LANGUAGE sql IMMUTABLE
+    RETURN (
+        SELECT CASE WHEN best_lexical IS NULL THEN greatest(best_dense, 0)
+                    WHEN best_dense IS NULL THEN best_lexical
+                    ELSE dense_weight * greatest(best_dense, 0) + (1 - dense_weight) * best_lexical END
+        FROM (
+            SELECT (SELECT max(score) FROM unnest((dense).scores) AS score) AS best_dense,
+                   (SELECT max(score) FROM unnest((lexical).scores) AS score) AS best_lexical
+        ) best
+    );
+
 CREATE FUNCTION rag.search(
     mode text,
     query_vector vector,
@@ -220,6 +234,7 @@ DECLARE
     completed rag.both_candidates;
     query rag.lexical_query;
     dense_floor float8;
+    trust float8 := 1;
     source_condition text;
     depth int := CASE WHEN mode = 'hybrid' THEN greatest(candidates, top_k) ELSE top_k END;
 BEGIN
@@ -247,6 +262,9 @@ BEGIN
         dense := completed.dense;
         lexical := completed.lexical;
     END IF;
+    IF mode = 'hybrid' AND fusion = 'minmax' THEN
+        trust := rag.trust(dense, lexical, dense_weight);
+    END IF;
     SELECT i.dense_floor INTO dense_floor FROM rag.index_state i WHERE i.embedding_profile_id = profile.id;
     RETURN QUERY EXECUTE format(
         'SELECT c.id, s.id, s.name, s.metadata, s.canonical_url, c.content, c.token_count, c.citation,
@@ -260,9 +278,9 @@ BEGIN
          JOIN rag.source_profiles sp ON sp.embedding_profile_id = %3$s AND sp.source_id = s.id
          WHERE sp.status = ''ready''
          ORDER BY f.score DESC, c.id',
-        CASE mode WHEN 'dense' THEN 'dense_score' WHEN 'lexical' THEN 'lexical_score' ELSE 'score' END,
+        CASE mode WHEN 'dense' THEN 'dense_score' WHEN 'lexical' THEN 'lexical_score' ELSE 'score * $6' END,
         top_k, profile.id, profile.tenant_id)
-    USING dense, lexical, dense_weight, fusion, coalesce(dense_floor, 0);
+    USING dense, lexical, dense_weight, fusion, coalesce(dense_floor, 0), trust;
 END $$;
 
 -- Hand everything that reads tables to the role that may read them, and let only the app call the door.
