@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from evals.tables import (
     DatasetError,
@@ -41,6 +41,8 @@ QUERY_FILES = ("queries.jsonl", "topics.tsv", "queries.tsv", "topics.txt")
 QRELS_FILES = ("qrels.tsv", "qrels.txt")
 _QRELS_LAYOUTS = {3: ("query", "document", "grade"), 4: ("query", "iteration", "document", "grade")}
 _TOPIC_LAYOUTS = {2: ("query", "text"), 3: ("query", "text", "critical")}
+Key = TypeVar("Key")
+Value = TypeVar("Value")
 _SHOWN = 20  # conflicts listed in one error
 
 
@@ -160,7 +162,7 @@ def _qrels_path(folder: Path, split: str | None) -> Path:
     return splits[wanted]
 
 
-class _Unique[Key, Value]:
+class _Unique(Generic[Key, Value]):
     """Values by key; equal repeats are dropped and reported, contradicting ones are collected."""
 
     def __init__(self, path: Path, problems: list[Problem]) -> None:

@@ -36,8 +36,6 @@ class Postgres(dg.ConfigurableResource):
 
 def prepare(database: Database) -> None:
     """Apply the migrations that are missing, if any, and offer the built-in profiles."""
-    with database.connect() as connection:
-        current = is_current(connection)
-    if not current:
+    if not is_current(database):
         migrate(database)
         seed_specs(database)

@@ -33,9 +33,13 @@ END $$;
 CREATE EXTENSION IF NOT EXISTS vector;
 
 CREATE SCHEMA IF NOT EXISTS rag AUTHORIZATION rag_owner;
+SET ROLE rag_owner;
 GRANT USAGE ON SCHEMA rag TO rag_ingest, rag_app, rag_search;
+RESET ROLE;
 
 DO $$
 BEGIN
-    EXECUTE format('GRANT TEMPORARY ON DATABASE %I TO rag_ingest', current_database());
+    IF NOT has_database_privilege('rag_ingest', current_database(), 'TEMPORARY') THEN
+        EXECUTE format('GRANT TEMPORARY ON DATABASE %I TO rag_ingest', current_database());
+    END IF;
 END $$;

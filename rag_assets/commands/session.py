@@ -21,9 +21,11 @@ def ready_database(settings: Settings | None = None) -> Iterator[Database]:
         UsageError: `DATABASE_URL` is no connection URL.
         DatabaseUnavailable, DatabaseRefused: the server cannot be used.
     """
+    from rag_assets.store.migrate import is_current
+
     database = connect(settings or load_settings())
     try:
-        if not has_schema(database):
+        if not is_current(database):
             set_up(database)
         yield database
     finally:
@@ -42,22 +44,6 @@ def connect(settings: Settings) -> Database:
         except psycopg.ProgrammingError as error:
             raise UsageError(f"DATABASE_URL is no connection URL: {str(error).strip()}") from error
     return Database.from_settings(settings)
-
-
-def has_schema(database: Database) -> bool:
-    """Whether every migration of this version has been applied. Looks as the owner, who may read the list."""
-    import psycopg
-
-    from rag_assets.store.migrate import is_current
-
-    with database.connect(autocommit=True) as connection:
-        if connection.execute("SELECT FROM pg_roles WHERE rolname = 'rag_owner'").fetchone() is None:
-            return False
-        try:
-            connection.execute("SET ROLE rag_owner")
-            return is_current(connection)
-        except psycopg.errors.InsufficientPrivilege:
-            return False  # made by somebody else; the set-up grants them, or says why it cannot
 
 
 def set_up(database: Database) -> list[str]:

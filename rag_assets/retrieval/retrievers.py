@@ -70,7 +70,7 @@ def open_scope(
         )
     space, profile_id, *columns, status = row
     if profile_id is None or status not in ("ready", "active"):
-        wanted = f"profile {profile!r}" if profile else "an active profile"
+        wanted = f"profile {profile!r}" if profile else "active profile"
         raise ProfileNotReady(
             f"bot {bot!r} of tenant {tenant!r} has no {wanted} that is ready. Build one with: "
             f"rag ingest --tenant {tenant} --bot {bot} --profile {profile or 'static-256'}"

@@ -8,8 +8,9 @@ import psycopg
 from psycopg import conninfo
 from yoyo import get_backend, read_migrations
 
+from rag_assets.errors import DatabaseRefused
 from rag_assets.settings import bundled
-from rag_assets.store.database import Database, check_app_role, check_server
+from rag_assets.store.database import Connection, Database, check_app_role, check_server
 
 # One number for all processes that migrate; a session lock dies with its process, unlike yoyo's lock row.
 _MIGRATION_LOCK = 0x7261675F6D6967
@@ -27,12 +28,24 @@ def migrate(database: Database) -> list[str]:
         check_server(connection)
         connection.execute("SELECT pg_advisory_lock(%s)", [_MIGRATION_LOCK])
         connection.execute("SET client_min_messages = warning")
-        connection.execute((bundled("sql") / "bootstrap.sql").read_bytes())
+        _bootstrap(connection)
         check_server(connection)
         applied = _apply(database.url)
     with database.connect("app") as connection:
         check_app_role(connection)
     return applied
+
+
+def _bootstrap(connection: Connection) -> None:
+    try:
+        connection.execute((bundled("sql") / "bootstrap.sql").read_bytes())
+    except psycopg.errors.InsufficientPrivilege as error:
+        user = connection.info.user
+        raise DatabaseRefused(
+            f"user {user!r} may not set the database up: {str(error).splitlines()[0]}. It needs CREATEROLE, CREATE on "
+            "the database, and the right to create the extension vector; or run `rag up` once as a superuser and then: "
+            f'GRANT rag_owner, rag_ingest, rag_app TO "{user}" WITH INHERIT FALSE, SET TRUE'
+        ) from error
 
 
 def _apply(url: str) -> list[str]:
@@ -56,11 +69,21 @@ def _yoyo_url(url: str) -> str:
     return f"postgresql+psycopg://{login}@/{quote(database, safe='')}?{query}"
 
 
-def is_current(connection: psycopg.Connection[tuple[object, ...]]) -> bool:
-    """Whether every migration of this version has been applied; False on an empty database."""
+def is_current(database: Database) -> bool:
+    """Whether every migration of this version has been applied; False on an empty database.
+
+    Looks as the owner, who may read the list.
+    """
     wanted = {migration.id for migration in read_migrations(str(bundled("sql") / "migrations"))}
-    row = connection.execute("SELECT to_regclass('rag._yoyo_migration')").fetchone()
-    if row is None or row[0] is None:
-        return False
-    done = {found[0] for found in connection.execute("SELECT migration_id FROM rag._yoyo_migration")}
+    with database.connect(autocommit=True) as connection:
+        if connection.execute("SELECT FROM pg_roles WHERE rolname = 'rag_owner'").fetchone() is None:
+            return False
+        try:
+            connection.execute("SET ROLE rag_owner")
+            row = connection.execute("SELECT to_regclass('rag._yoyo_migration')").fetchone()
+            if row is None or row[0] is None:
+                return False
+            done = {found[0] for found in connection.execute("SELECT migration_id FROM rag._yoyo_migration")}
+        except psycopg.errors.InsufficientPrivilege:
+            return False  # made by somebody else; the set-up grants them, or says why it cannot
     return wanted <= done
