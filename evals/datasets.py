@@ -80,9 +80,7 @@ class EvalSet:
     @cached_property
     def judged(self) -> tuple[str, ...]:
         """Ids of the queries that have a relevant document."""
-        return tuple(
-            query.id for query in self.queries if any(g > 0 for g in self.qrels.get(query.id, {}).values())
-        )
+        return tuple(query.id for query in self.queries if any(g > 0 for g in self.qrels.get(query.id, {}).values()))
 
     @cached_property
     def content_hash(self) -> str:
@@ -156,9 +154,7 @@ def _qrels_path(folder: Path, split: str | None) -> Path:
         return _first_of(folder, QRELS_FILES, "labels (qrels)")
     wanted = split or ("test" if "test" in splits else next(iter(splits)))
     if wanted not in splits or (split is None and wanted != "test" and len(splits) > 1):
-        raise DatasetError(
-            f"{folder / 'qrels'}: name one of its splits: {', '.join(splits) or 'it has none'}"
-        )
+        raise DatasetError(f"{folder / 'qrels'}: name one of its splits: {', '.join(splits) or 'it has none'}")
     return splits[wanted]
 
 

@@ -141,7 +141,8 @@ def _batches(
     would hash ids into floats, order ties by chance, and take seconds for 10,000 queries.
     """
     for batch in _bounded_batches(relevant):
-        labels = np.zeros((len(batch), max(len(relevant[query]) for query in batch), 2))
+        # Rows are filled up with -1 here too: ranx ranks the labels themselves to find the best possible gain.
+        labels = np.full((len(batch), max(len(relevant[query]) for query in batch), 2), _ABSENT)
         ranking = np.full((len(batch), depth, 2), _ABSENT)
         for row, query in enumerate(batch):
             grades = relevant[query]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -82,7 +83,7 @@ def paired_differences(a: Evaluation, b: Evaluation, metric: str) -> Values:
 def relative_gain(baseline: float, diff: float) -> float:
     """diff / baseline; where the baseline is 0, 0 without a difference and infinite with one."""
     if baseline == 0:
-        return float(np.inf) * np.sign(diff) if diff else 0.0
+        return math.copysign(math.inf, diff) if diff else 0.0
     return diff / baseline
 
 
@@ -114,9 +115,7 @@ def bootstrap_means(values: Values, resamples: int = RESAMPLES, seed: int = _SEE
     """
     count = values.shape[0]
     generator = np.random.default_rng(seed)
-    means = [
-        _resample_weights(generator, rows, count) @ values / count for rows in _chunks(resamples, count)
-    ]
+    means = [_resample_weights(generator, rows, count) @ values / count for rows in _chunks(resamples, count)]
     return np.concatenate(means)
 
 

@@ -13,6 +13,9 @@ from upath import UPath
 from rag_assets.settings import load_settings
 
 
+_ROW_GROUP = 2000  # rows that are encoded at a time; text does not repeat, so it gets no dictionary
+
+
 class ParquetIOManager(dg.ConfigurableIOManager):
     """Keeps `pyarrow.Table` under `<base>/<tenant>/<profile>/<asset>.parquet`.
 
@@ -25,14 +28,19 @@ class ParquetIOManager(dg.ConfigurableIOManager):
     def handle_output(self, context: dg.OutputContext, obj: pa.Table) -> None:
         """Write the table; a reader finds the old file or the new one, never a part of one."""
         path = self._path(context.partition_key, context.asset_key)
+        rows = obj.num_rows
         _write(obj, path)
-        context.add_output_metadata({"rows": obj.num_rows, "bytes": path.stat().st_size})
+        del obj
+        pa.default_memory_pool().release_unused()
+        context.add_output_metadata({"rows": rows, "bytes": path.stat().st_size})
 
     def load_input(self, context: dg.InputContext) -> pa.Table:
         """Read the table that the upstream asset wrote for the same tenant and profile."""
         path = self._path(context.asset_partition_key, context.asset_key)
         with path.open("rb") as file:
-            return pq.read_table(file)
+            table = pq.read_table(file, use_threads=False, pre_buffer=False)
+        pa.default_memory_pool().release_unused()
+        return table
 
     def _path(self, partition: str, asset: dg.AssetKey) -> UPath:
         if not isinstance(partition, dg.MultiPartitionKey):
@@ -52,12 +60,12 @@ def _write(table: pa.Table, path: UPath) -> None:
     if path.protocol not in ("", "file", "local"):
         # An object appears when its upload is complete.
         with path.open("wb") as file:
-            pq.write_table(table, file)
+            pq.write_table(table, file, use_dictionary=False, row_group_size=_ROW_GROUP)
         return
     part = path.with_name(f".{path.name}.{uuid4().hex}")
     try:
         with part.open("wb") as file:
-            pq.write_table(table, file)
+            pq.write_table(table, file, use_dictionary=False, row_group_size=_ROW_GROUP)
         os.replace(part.path, path.path)
     finally:
         part.unlink(missing_ok=True)

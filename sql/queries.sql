@@ -279,9 +279,8 @@ FROM (
 -- publish_sources --
 INSERT INTO rag.source_profiles AS sp (
     embedding_profile_id, source_id, tenant_id, bot_id, status, checksum, chunk_count)
-SELECT %(profile)s, s.id, %(tenant)s, %(bot)s, 'ready', s.checksum,
-       (SELECT count(*) FROM staged_chunks c WHERE c.source_id = s.id)
-FROM rag.knowledge_sources s WHERE s.id = ANY(%(sources)s)
+SELECT %(profile)s, published.source_id, %(tenant)s, %(bot)s, 'ready', published.checksum, published.chunks
+FROM unnest(%(sources)s::uuid[], %(checksums)s::text[], %(counts)s::int[]) AS published (source_id, checksum, chunks)
 ON CONFLICT (embedding_profile_id, source_id) DO UPDATE SET
     status = 'ready', checksum = excluded.checksum, chunk_count = excluded.chunk_count,
     error_message = NULL, updated_at = now()

@@ -324,9 +324,10 @@ BEGIN
         trust := rag.trust(dense, lexical, dense_weight);
     END IF;
     SELECT i.dense_floor INTO dense_floor FROM rag.index_state i WHERE i.embedding_profile_id = profile.id;
+    -- Ranked before they are multiplied: where the trust is 0 all scores are.
     RETURN QUERY EXECUTE format(
         'SELECT c.id, s.id, s.name, s.metadata, s.canonical_url, c.content, c.token_count, c.citation,
-                c.metadata, f.score, f.dense_score, f.lexical_score
+                c.metadata, f.score * $6, f.dense_score, f.lexical_score
          FROM (
              SELECT id, %s AS score, dense_score, lexical_score FROM rag.fuse($1, $2, $3, $4, $5)
              ORDER BY 2 DESC, 1 LIMIT %s
@@ -336,7 +337,7 @@ BEGIN
          JOIN rag.source_profiles sp ON sp.embedding_profile_id = %3$s AND sp.source_id = s.id
          WHERE sp.status = ''ready''
          ORDER BY f.score DESC, c.id',
-        CASE mode WHEN 'dense' THEN 'dense_score' WHEN 'lexical' THEN 'lexical_score' ELSE 'score * $6' END,
+        CASE mode WHEN 'dense' THEN 'dense_score' WHEN 'lexical' THEN 'lexical_score' ELSE 'score' END,
         top_k, profile.id, profile.tenant_id)
     USING dense, lexical, dense_weight, fusion, coalesce(dense_floor, 0), trust;
 END $_$;

@@ -98,14 +98,12 @@ class Fate:
                 self.passes("inside a publication")
             return real(publisher, name, **values)
 
-        Publisher._execute = pass_then  # type: ignore[method-assign]
+        setattr(Publisher, "_execute", pass_then)  # noqa: B010 - assigned plainly, mypy takes it for unbound
 
 
 def main(job: Job) -> None:
     publication.TRANSACTION_CHUNKS = SMALL_BATCH
-    embeddings.embed_documents_cached = functools.partial(  # type: ignore[assignment]
-        embeddings.embed_documents_cached, batch_size=SMALL_BATCH
-    )
+    embeddings.embed_documents_cached = functools.partial(embeddings.embed_documents_cached, batch_size=SMALL_BATCH)
     fate = Fate(job)
     fate.after(run, "sync_sources", "sources")
     fate.after(run, "chunk_pending", "chunks")

@@ -8,7 +8,7 @@ import re
 import threading
 import time
 from collections import defaultdict
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 
 from rag_assets.documents.chunking import ChunkingSpec, chunk_document
@@ -28,7 +28,7 @@ PROFILE = make_profile(
 )
 PERMANENT = 40  # files below this number are changed, but never deleted
 _LABEL = re.compile(r"\b(zq[a-z]{2}x) release (\d+)\b")
-_WORDS = "amber basin cedar delta ember fjord grove harbor inlet jetty kiln lagoon meadow north orchard".split()
+_WORDS = ["amber", "basin", "cedar", "delta", "ember", "fjord", "grove", "harbor", "inlet", "jetty", "kiln"]
 
 
 def marker(number: int) -> str:
@@ -40,7 +40,7 @@ def file_name(number: int) -> str:
     return f"part{number % 4}/{marker(number)}.{'md' if number % 3 else 'txt'}"
 
 
-@lru_cache(maxsize=None)
+@cache
 def text_of(number: int, version: int) -> str:
     """About 6 to 12 chunks; another version has another length, too."""
     rng = random.Random(f"{number} {version}")
@@ -49,7 +49,7 @@ def text_of(number: int, version: int) -> str:
     return "\n\n".join(" ".join(sentences[start : start + 3]) for start in range(0, len(sentences), 3)) + "\n"
 
 
-@lru_cache(maxsize=None)
+@cache
 def chunks_of(number: int, version: int) -> tuple[str, ...]:
     """What the file is cut into, in order."""
     (record,) = parse(text_of(number, version).encode(), file_name(number))

@@ -59,26 +59,29 @@ def profiles_of(
     return require_pair(database, tenant, profile, config.bot or None)
 
 
+_LOG_EVERY_S = 5.0
+
+
 class LogReporter:
-    """Writes the beginning and end of a stage to the run's log, and a line for each tenth of it."""
+    """Writes the beginning and end of a stage to the run's log, and a line every few seconds in between."""
 
     def __init__(self, log: dg.DagsterLogManager) -> None:
         self._log = log
-        self._what, self._total, self._done, self._told = "", 0, 0, 0
+        self._what, self._total, self._done, self._told = "", 0, 0, 0.0
         self._began = time.monotonic()
 
     def begin(self, what: str, total: int | None) -> None:
         """See `progress.Reporter.begin`."""
-        self._what, self._total, self._done, self._told = what, total or 0, 0, 0
-        self._began = time.monotonic()
+        self._what, self._total, self._done = what, total or 0, 0
+        self._began = self._told = time.monotonic()
         self._log.info(f"{what}: {total} to do" if total is not None else what)
 
     def advance(self, amount: int) -> None:
         """See `progress.Reporter.advance`."""
         self._done += amount
-        tenths = 10 * self._done // self._total if self._total else 0
-        if tenths > self._told and tenths < 10:
-            self._told = tenths
+        now = time.monotonic()
+        if now - self._told >= _LOG_EVERY_S:  # each line is a row in the event log
+            self._told = now
             self._log.info(f"{self._what}: {self._done} of {self._total}")
 
     def end(self) -> None:

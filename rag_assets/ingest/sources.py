@@ -69,7 +69,8 @@ def decide(
     space has covered in this scan: `elsewhere`. What lies under a folder that could not be listed counts as
     there, because not seeing it is no proof that it has gone.
     """
-    to_read, kept = [], []
+    to_read: list[SourceFile] = []
+    kept: list[SourceFile] = []
     for file in listing.files:
         if file.uri in elsewhere:
             continue

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping
-from typing import Any, Protocol
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import psycopg
 from numpy.typing import NDArray
 from psycopg_pool import PoolTimeout
-from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_exponential_jitter
+from tenacity import retry, retry_if_exception, stop_after_attempt, wait_exponential_jitter
 
 from rag_assets.embedding.profiles import EmbeddingProfile
 from rag_assets.embedding.registry import embedder_for
 from rag_assets.errors import DatabaseUnavailable, EmbeddingError, ProfileNotReady, ScopeError, UnknownBot
-from rag_assets.store.lexical import lexical_text
 from rag_assets.retrieval.results import Retrieval, RetrievalResult
 from rag_assets.retrieval.scope import RetrievalScope
-from rag_assets.store.database import Database, set_scope
+from rag_assets.store.database import Connection, Database, set_scope
+from rag_assets.store.lexical import lexical_text
 from rag_assets.store.search import Fusion, Mode, SearchRequest, SearchRow, run_search
 from rag_assets.store.sql import query
+
+_T = TypeVar("_T")
 
 MAX_TOP_K = 1000
 MAX_QUERY_CHARS = 8_000  # more is a document, not a question
@@ -50,6 +52,26 @@ class Retriever(Protocol):
         ...
 
 
+def _may_pass(error: BaseException) -> bool:
+    # The pool has tried to connect all the time that it waited, so there is no point in waiting again.
+    return isinstance(error, DatabaseUnavailable) and not isinstance(error.__cause__, PoolTimeout)
+
+
+@retry(
+    retry=retry_if_exception(_may_pass),
+    stop=stop_after_attempt(4),
+    wait=wait_exponential_jitter(initial=0.1, max=2),
+    reraise=True,
+)
+def _as_app(database: Database, work: Callable[[Connection], _T]) -> _T:
+    """Do `work` over a connection of the app's pool; over another where the server broke it off."""
+    try:
+        with database.app_pool().connection() as connection:
+            return work(connection)
+    except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+        raise DatabaseUnavailable(f"the search did not reach the database: {error}") from error
+
+
 def open_scope(
     database: Database, tenant: str, bot: str, profile: str | None = None, user_id: str | None = None
 ) -> tuple[RetrievalScope, EmbeddingProfile]:
@@ -58,12 +80,15 @@ def open_scope(
     Raises:
         UnknownBot: no such tenant or bot. The app may not list tenants, so neither is told apart.
         ProfileNotReady: the bot has no active profile, or the named one is not built.
+        DatabaseUnavailable: after retries.
     """
-    with database.app_pool().connection() as connection:
+
+    def look_up(connection: Connection) -> tuple[Any, ...] | None:
         set_scope(connection, {"tenant": tenant, "bot": bot})
-        row = connection.execute(
-            query("profile_for_search"), {"tenant": tenant, "bot": bot, "name": profile}
-        ).fetchone()
+        names = {"tenant": tenant, "bot": bot, "name": profile}
+        return connection.execute(query("profile_for_search"), names).fetchone()
+
+    row = _as_app(database, look_up)
     if row is None:
         raise UnknownBot(
             f"no bot {bot!r} of tenant {tenant!r}. Create it by ingesting: rag ingest PATH --tenant {tenant} --bot {bot}"
@@ -152,18 +177,8 @@ class _PostgresRetriever:
                 raise
             return None, "lexical", f"the query could not be embedded ({error}); searched by words alone"
 
-    @retry(
-        retry=retry_if_exception_type(DatabaseUnavailable),
-        stop=stop_after_attempt(4),
-        wait=wait_exponential_jitter(initial=0.1, max=2),
-        reraise=True,
-    )
     def _run(self, scope: RetrievalScope, request: SearchRequest) -> list[SearchRow]:
-        try:
-            with self._database.app_pool().connection() as connection:
-                return run_search(connection, scope.settings, request)
-        except (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout) as error:
-            raise DatabaseUnavailable(f"the search did not reach the database: {error}") from error
+        return _as_app(self._database, lambda connection: run_search(connection, scope.settings, request))
 
 
 class DenseRetriever(_PostgresRetriever):

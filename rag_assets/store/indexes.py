@@ -23,7 +23,8 @@ REFRESH_SHARE = 0.05  # statistics are counted anew once this share of chunks ha
 DRIFT_SHARE = 0.10  # BM25 weights are rebuilt once the mean length is off by this share
 REBUILD_FACTOR = 2.0  # an HNSW graph that has grown by this factor since its build is built anew
 MIN_RECALL = 0.99
-_EF_STEPS = (40, 64, 100, 200, 400, 800)
+ONLINE_CHUNKS = 100_000  # a smaller index is built in seconds, which publishers wait for and readers do not notice
+_EF_STEPS = (64, 100, 200, 400, 800)
 _METRIC_OPS = {"cosine": "cosine_ops", "ip": "ip_ops", "l2": "l2_ops"}
 _FLOOR_SAMPLE, _MIN_FLOOR_SAMPLE = 200, 20
 _MIN_BUILD_MEMORY = 64 << 20
@@ -72,6 +73,12 @@ def _size(connection: Connection, index: str) -> int:
     return int(row[0] or 0) if row else 0
 
 
+def _count_chunks(database: Database, built: BuiltProfile) -> int:
+    with database.transaction("ingest", {"tenant": built.tenant}) as connection:
+        row = connection.execute(_compose("chunk_count", built)).fetchone()
+    return int(row[0]) if row else 0
+
+
 def refresh_lexical(database: Database, built: BuiltProfile) -> LexicalReport:
     """Make sure of the GIN index, and count lexemes anew or rebuild BM25 weights where they have drifted."""
     index = f"{partition_name(built.id)}_fts"
@@ -82,7 +89,7 @@ def refresh_lexical(database: Database, built: BuiltProfile) -> LexicalReport:
             index,
             # Without the pending list every search costs the same, whatever was inserted before it.
             sql.SQL("{} USING gin (fts) WITH (fastupdate = off)").format(table),
-            online=built.status != "building",
+            online=_count_chunks(database, built) >= ONLINE_CHUNKS,
         )
         index_bytes = _size(connection, index)
     values: dict[str, Any] = {"profile": built.id, "tenant": built.tenant}
@@ -148,10 +155,9 @@ def _analyze(database: Database, built: BuiltProfile) -> None:
 def ensure_hnsw(database: Database, built: BuiltProfile) -> HnswReport:
     """Build, rebuild or drop the HNSW index as the profile's index policy and its size ask for."""
     profile = built.profile
+    chunks = _count_chunks(database, built)
     with database.transaction("ingest", {"tenant": built.tenant}) as connection:
-        counted = connection.execute(_compose("chunk_count", built)).fetchone()
         state = connection.execute(query("index_state"), {"profile": built.id}).fetchone()
-    chunks = int(counted[0]) if counted else 0
     at_build = state[2] if state else 0
     exact_below = profile.index.exact_rows(profile.dimensions)
     index = f"{partition_name(built.id)}_hnsw"
@@ -170,7 +176,7 @@ def ensure_hnsw(database: Database, built: BuiltProfile) -> HnswReport:
             m=sql.Literal(profile.index.m),
             ef=sql.Literal(profile.index.ef_construction),
         )
-        online = built.status != "building"
+        online = chunks >= ONLINE_CHUNKS
         if index_is_valid(connection, index) and at_build and chunks > REBUILD_FACTOR * at_build:
             connection.execute(sql.SQL("REINDEX INDEX CONCURRENTLY {}").format(sql.Identifier("rag", index)))
             built_now = True
@@ -207,7 +213,7 @@ def _size_build(connection: Connection, chunks: int, built: BuiltProfile) -> Non
     connection.execute(sql.SQL("SET max_parallel_maintenance_workers = {}").format(sql.Literal(max(workers, 1))))
 
 
-def tune_recall(database: Database, built: BuiltProfile, queries: int = 50) -> RecallReport | None:
+def tune_recall(database: Database, built: BuiltProfile, queries: int = 30) -> RecallReport | None:
     """Measure the index's recall@10 against exact search and keep the smallest `ef_search` that reaches 0.99.
 
     None where the profile is searched exactly, which is recall 1 by construction, or is not served yet.

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from psycopg import sql
 
-from rag_assets.store.lexical import lexical_text
 from rag_assets.store.database import Connection, Database, set_scope
+from rag_assets.store.lexical import lexical_text
 from rag_assets.store.profiles import BuiltProfile, complete_profile
 from rag_assets.store.sql import query
 
@@ -113,7 +113,12 @@ class Publisher:
             (length,) = self._execute("average_length").fetchone()
             self._execute("delete_chunks_of_sources", sources=sources)
             inserted = self._execute("insert_staged_chunks", sources=sources, length=length or 1.0)
-            self._execute("publish_sources", sources=sources)
+            self._execute(
+                "publish_sources",
+                sources=sources,
+                checksums=[version.checksum for version in live],
+                counts=[len(version.chunks) for version in live],
+            )
             self._execute("sources_ready", sources=sources)
             self._execute("drop_old_documents", sources=sources)
             return Published(len(live), inserted.rowcount, len(versions) - len(live))

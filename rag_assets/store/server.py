@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import re
+import shutil
 import subprocess
 import time
 import warnings
@@ -35,7 +36,10 @@ def _data_dir(home: Path) -> Path:
 @contextmanager
 def _locked(home: Path) -> Iterator[None]:
     """One process at a time starts or stops the server of this home."""
-    home.mkdir(parents=True, exist_ok=True)
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DatabaseUnavailable(f"{home} cannot be made: {error}. Set RAG_HOME to a folder of yours") from error
     try:
         with FileLock(home / "postgres.lock", timeout=START_TIMEOUT_S):
             yield
@@ -121,29 +125,55 @@ def _try_start(home: Path) -> str | None:
     package.PostgresServer._instances.pop(data, None)
     package.PostgresServer._lock = FileLock(home / "postgres.start.lock")
     try:
-        package.get_server(data, cleanup_mode=None, postgres_version=18)
+        server = package.get_server(data, cleanup_mode=None, postgres_version=18)
+        _keep_others_out(server.get_postmaster_info().socket_dir, server.system_user)
     except (subprocess.SubprocessError, AssertionError, OSError) as error:
         if "must be owned" in str(error) or isinstance(error, PermissionError):
             raise DatabaseUnavailable(f"cannot run PostgreSQL in {data}: {error}") from error
     return running_url(home)
 
 
-def _drop_stale_pid_file(data: Path) -> None:
-    """Remove a `postmaster.pid` whose process is gone or is not PostgreSQL (after a reboot ids are reused)."""
-    import psutil
+def _keep_others_out(socket_dir: Path, system_user: str | None) -> None:
+    """Let only the server's user (and root) reach the socket: whoever does is let in as superuser.
 
+    The data folder is closed anyway; the package opens a folder elsewhere, for a long path, to everybody.
+    """
+    if system_user is not None:
+        shutil.chown(socket_dir, system_user)
+    socket_dir.chmod(0o700)
+
+
+def _drop_stale_pid_file(data: Path) -> None:
+    """Remove a `postmaster.pid` that names no server of this folder: after a crash the process is gone, and
+    after a reboot its id may be anybody's, another home's server too.
+
+    A server whose children outlive it is safe from this: PostgreSQL finds their shared memory by the folder.
+    """
     pid_file = data / "postmaster.pid"
     try:
         pid = int(pid_file.read_text().splitlines()[0])
     except (OSError, ValueError, IndexError):
         pid_file.unlink(missing_ok=True)
         return
-    try:
-        alive = psutil.Process(pid).name().startswith("postgres")
-    except psutil.NoSuchProcess:
-        alive = False
-    if not alive:
+    if not _serves(pid, data):
         pid_file.unlink(missing_ok=True)
+
+
+def _serves(pid: int, data: Path) -> bool:
+    """Whether the process is a PostgreSQL that was started with `-D data`; True where that cannot be seen."""
+    import psutil
+
+    try:
+        process = psutil.Process(pid)
+        return (
+            process.name().startswith("postgres")
+            and process.status() != psutil.STATUS_ZOMBIE
+            and str(data) in process.cmdline()
+        )
+    except psutil.NoSuchProcess:
+        return False
+    except psutil.AccessDenied:
+        return True
 
 
 def _log_tail(home: Path, lines: int = 15) -> str:

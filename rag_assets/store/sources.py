@@ -92,7 +92,9 @@ def write_sources(connection: Connection, root: Root, staged: Sequence[StagedSou
             copy.write_row(_staged_row(source))
     owner = {"space": root.space_id, "tenant": root.tenant, "bot": root.bot, "root": root.id}
     connection.execute(query("upsert_sources"), owner)
-    connection.execute(query("fail_sources"))
+    if any(source.status == "failed" for source in staged):
+        connection.execute("ANALYZE pg_temp.staged_sources")  # unknown, it is joined row by row
+        connection.execute(query("fail_sources"))
     connection.execute(query("upsert_documents"), owner)
     connection.execute("TRUNCATE pg_temp.staged_sources")
 

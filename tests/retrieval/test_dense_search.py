@@ -265,9 +265,7 @@ def test_an_empty_query_finds_nothing_and_says_so(filtered: Corpus, query: str) 
 
 
 @pytest.mark.slow
-def test_bug_51_the_index_finds_what_exact_search_finds(
-    new_database: Callable[[], Database], tmp_path: Path
-) -> None:
+def test_bug_51_the_index_finds_what_exact_search_finds(new_database: Callable[[], Database], tmp_path: Path) -> None:
     database = new_database()
     add_spec(
         database,

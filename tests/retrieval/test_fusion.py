@@ -21,8 +21,9 @@ Ranking = list[tuple[int, float]]
 Fuse = Callable[..., Ranking]
 
 IDS = st.integers(1, 12)
-COSINES = st.floats(-1, 1, allow_nan=False, width=32)
-SHARES = st.floats(0.0009765625, 1, allow_nan=False, width=32)
+# In steps that no rounding closes: only what is equal may tie.
+COSINES = st.integers(-1000, 1000).map(lambda n: n / 1000)
+SHARES = st.integers(1, 1000).map(lambda n: n / 1000)
 DENSE = st.lists(st.tuples(IDS, COSINES), max_size=12)
 LEXICAL = st.lists(st.tuples(IDS, SHARES), max_size=12)
 WEIGHTS = st.sampled_from([0.0, 0.2, 0.5, 0.8, 1.0])
@@ -46,7 +47,11 @@ def fuse(module_database: Database) -> Iterator[Fuse]:
             return make([UUID(int=number) for number, _ in listing], [score for _, score in listing])
 
         def run(
-            dense: Listing | None, lexical: Listing | None, weight: float = 0.5, method: str = "minmax", floor: float = 0
+            dense: Listing | None,
+            lexical: Listing | None,
+            weight: float = 0.5,
+            method: str = "minmax",
+            floor: float = 0,
         ) -> Ranking:
             rows = connection.execute(
                 "SELECT id, score FROM rag.fuse(%s::rag.candidates, %s::rag.candidates, %s, %s, %s)",

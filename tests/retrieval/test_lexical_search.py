@@ -63,9 +63,7 @@ class Bm25:
             "SELECT average_length, chunks_at_statistics FROM rag.index_state WHERE embedding_profile_id = {p}"
         )
         self.frequency = dict(
-            corpus.as_superuser(
-                "SELECT lexeme, chunk_count FROM rag.lexeme_stats WHERE embedding_profile_id = {p}"
-            )
+            corpus.as_superuser("SELECT lexeme, chunk_count FROM rag.lexeme_stats WHERE embedding_profile_id = {p}")
         )
 
     def idf(self, lexeme: str) -> float:
@@ -117,9 +115,9 @@ def test_scores_are_bm25_as_shares_of_the_best_possible(corpus: Corpus, texts: l
 def test_english_words_are_stemmed_and_stop_words_do_not_count(english: Corpus) -> None:
     english.publish(["The pumps were being primed", "A pump and the hoses", "the of and it"])
     english.refresh()
-    reference = Bm25(english)
+    expected = Bm25(english).scores({"prime": 1, "pump": 1})
     found = english.words("priming the pump")
-    assert {row.chunk_id: row.score for row in found} == pytest.approx(reference.scores({"prime": 1, "pump": 1}), abs=1e-4)
+    assert {row.chunk_id: row.score for row in found} == pytest.approx(expected, abs=1e-4)
     assert [row.content for row in found] == ["The pumps were being primed", "A pump and the hoses"]
 
 
@@ -143,9 +141,7 @@ def brute_force(corpus: Corpus, query: str, top_k: int) -> list[tuple[UUID, floa
 
 
 def has_skipped(corpus: Corpus, query: str) -> bool:
-    ((bound,),) = corpus.as_superuser(
-        "SELECT (rag.analyse_query({p}, 'simple', %s)).best_without_essential", query
-    )
+    ((bound,),) = corpus.as_superuser("SELECT (rag.analyse_query({p}, 'simple', %s)).best_without_essential", query)
     return bool(bound > 0)
 
 
@@ -202,8 +198,8 @@ def test_weights_are_rebuilt_when_the_mean_length_has_drifted(corpus: Corpus) ->
     corpus.publish(["one two three four five six seven eight nine ten"] * 20)
     report = corpus.refresh()
     assert (report.weights_rebuilt, report.average_length) == (True, 10)
-    query = lexemes(corpus, "seven")
-    assert {r.chunk_id: r.score for r in corpus.words("seven", 50)} == pytest.approx(Bm25(corpus).scores(query), abs=1e-4)
+    expected = Bm25(corpus).scores({"seven": 1})
+    assert {row.chunk_id: row.score for row in corpus.words("seven", 50)} == pytest.approx(expected, abs=1e-4)
     corpus.publish(["one two three four five six seven eight nine ten"] * 19 + ["one two"])
     assert not corpus.refresh().weights_rebuilt, "four hundredths are no drift"
 
@@ -272,7 +268,9 @@ def test_bug_60_a_query_of_stop_words_is_left_to_the_vectors(library: Database, 
     assert found_by(library, query) == []
     dense = DenseRetriever(library, profile).search(query, scope, top_k=50)
     hybrid = HybridRetriever(library, profile).search(query, scope, top_k=50)
-    assert [result.chunk_id for result in hybrid] == [result.chunk_id for result in dense]
+    # By score, because two that differ in the sixteenth digit only may change places.
+    assert [round(result.dense_score or 0, 9) for result in hybrid] == [round(result.score, 9) for result in dense]
+    assert {result.chunk_id for result in hybrid} == {result.chunk_id for result in dense}
     assert all(result.lexical_score is None for result in hybrid)
 
 
@@ -317,10 +315,8 @@ def distinct_words(characters: int) -> str:
 def test_bug_58_a_megabyte_of_distinct_words_is_stored_and_found(
     database: Database, root: Path, size: int, characters: int
 ) -> None:
-    add_spec(
-        database,
-        make_profile(name="big", provider="hash", model="hash", dimensions=8, chunking=ChunkingSpec(size=size, overlap=0)),
-    )
+    chunking = ChunkingSpec(size=size, overlap=0)
+    add_spec(database, make_profile(name="big", provider="hash", model="hash", dimensions=8, chunking=chunking))
     text = distinct_words(characters)
     report = ingested(database, root, "acme", {"words.txt": text}, profile="big")
     assert report.publication.failures == []
@@ -332,9 +328,7 @@ def test_bug_58_a_megabyte_of_distinct_words_is_stored_and_found(
 
 def test_bug_58_words_past_the_bound_do_not_make_a_text_unstorable(corpus: Corpus) -> None:
     words = [f"{n:064x}" for n in range(20_000)]
-    (size,) = corpus.as_superuser(
-        "SELECT length(to_tsvector('simple', %s))", lexical_text(" ".join(words))
-    )[0]
+    (size,) = corpus.as_superuser("SELECT length(to_tsvector('simple', %s))", lexical_text(" ".join(words)))[0]
     assert 0 < size <= 12_000
 
 
@@ -354,5 +348,3 @@ def test_a_profile_is_searched_in_the_language_it_was_made_for(database: Databas
         scope, profile = open_scope(database, "acme", "support", name)
         counts[name] = len(LexicalRetriever(database, profile).search("Haus", scope))
     assert counts == {"hash-german": 1, "hash-english": 0}
-
-

@@ -11,18 +11,20 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import psycopg
 import pytest
-from kills_world import PROFILE, Corpus, Reader, chunks_of, marker
 from kills_worker import POINTS, REPEATED, Job, kill_postgres
+from kills_world import PROFILE, Corpus, Reader, chunks_of, marker
 
 from rag_assets.embedding.registry import embedder_for
+from rag_assets.errors import DatabaseUnavailable
 from rag_assets.ingest.run import IngestReport, ingest
+from rag_assets.retrieval import LexicalRetriever, open_scope
 from rag_assets.store.database import Database, ensure_database
 from rag_assets.store.migrate import migrate
 from rag_assets.store.profiles import add_spec
@@ -143,7 +145,7 @@ def strike(world: World, victim: str, point: str) -> None:
 
 
 def strike_after(world: World, victim: str, seconds: float) -> None:
-    job = replace(world.job("", ""))
+    job = world.job("", "")
     with subprocess.Popen(
         [sys.executable, str(WORKER), job.to_json()], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     ) as process:
@@ -264,9 +266,27 @@ def test_kills_during_the_very_first_ingest_leave_nothing_that_stops_it(world: W
         time.sleep(1)
 
 
+def test_a_search_without_a_server_fails_as_soon_as_the_pool_gives_up_and_works_when_it_is_back(world: World) -> None:
+    world.finish()
+    scope, profile = open_scope(world.database, "shaken", BOT)
+    retriever = LexicalRetriever(world.database, profile)
+    wanted = len(retriever.search(marker(1), scope, top_k=100))
+    world.database.app_pool().timeout = 2.0
+    kill_postgres(world.data, "all", world.rng)
+    started = time.monotonic()
+    with pytest.raises(DatabaseUnavailable):
+        retriever.search(marker(1), scope)
+    with pytest.raises(DatabaseUnavailable):
+        open_scope(world.database, "shaken", BOT)
+    assert time.monotonic() - started < 10
+    start_server(world.home)
+    world.database.app_pool().timeout = 30.0
+    assert len(retriever.search(marker(1), scope, top_k=100)) == wanted
+
+
 def test_an_index_that_a_crash_left_invalid_is_built_anew(world: World) -> None:
     world.finish()
-    (index,) = world.rows("SELECT indexrelid::regclass::text FROM pg_index WHERE indexrelid::regclass::text ~ '_fts'")[0]
+    ((index,),) = world.rows("SELECT oid::regclass::text FROM pg_class WHERE relname ~ '_fts$'")
     table = index.removesuffix("_fts")
     with psycopg.connect(world.database.url, autocommit=True) as connection:
         connection.execute(f"DROP INDEX {index}")

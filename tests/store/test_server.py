@@ -9,11 +9,13 @@ import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
 import psycopg
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
 from rag_assets.errors import DatabaseUnavailable
 from rag_assets.settings import bundled
@@ -21,7 +23,31 @@ from rag_assets.store.database import Database, ensure_database
 from rag_assets.store.migrate import migrate
 from rag_assets.store.server import running_url, start_server, stop_server
 
-START = "import sys; from pathlib import Path; from rag_assets.store.server import start_server; print(start_server(Path(sys.argv[1])))"
+START = """
+import sys
+from pathlib import Path
+from rag_assets.store.server import start_server
+print(start_server(Path(sys.argv[1])))
+"""
+
+# Becomes another user only after its imports, because the interpreter may lie where only root may read.
+AS_NOBODY = """
+import os, sys
+import fasteners, platformdirs, psutil, yoyo.scripts.newmigration
+from pathlib import Path
+from rag_assets.store.database import Database, ensure_database
+from rag_assets.store.migrate import migrate
+from rag_assets.store.server import start_server, stop_server
+os.setgroups([])
+os.setgid(65534)
+os.setuid(65534)
+home = Path(sys.argv[1])
+url = start_server(home)
+try:
+    print(len(migrate(Database(ensure_database(url, "rag")))))
+finally:
+    print(stop_server(home))
+"""
 
 
 def pid_file(home: Path) -> Path:
@@ -48,7 +74,8 @@ def kill_all(home: Path) -> None:
     """SIGKILL the server and all its processes, as a machine that loses power does."""
     server = postmaster(home)
     for process in [server, *server.children()]:
-        process.kill()
+        with suppress(psutil.NoSuchProcess):  # some end by themselves
+            process.kill()
     psutil.wait_procs([server], timeout=10)
 
 
@@ -122,8 +149,9 @@ def test_a_pid_file_that_names_a_process_of_somebody_else_is_overcome(home: Path
         with psycopg.connect(server_url) as other:
             (data,) = other.execute("SHOW data_directory").fetchone() or ("",)
         foreign = (Path(data) / "postmaster.pid").read_text().splitlines()[0]
-        pids = {"this process": os.getpid(), "another program": sleeper.pid, "another server": foreign, "nobody": 4194000}
-        pid_file(home).write_text("\n".join([str(pids[whose]), *lines[1:]]) + "\n")
+        pids = {"this process": os.getpid(), "another program": sleeper.pid, "another server": foreign}
+        pid = str(pids.get(whose, 4194000))
+        pid_file(home).write_text("\n".join([pid, *lines[1:]]) + "\n")
         try:
             assert answers(start_server(home))
         finally:
@@ -141,10 +169,8 @@ def test_a_pid_file_that_a_crash_cut_off_is_overcome(home: Path, left: str) -> N
 
 @pytest.mark.slow
 def test_six_processes_that_start_the_server_at_once_get_the_same_one(tmp_path: Path) -> None:
-    starting = [
-        subprocess.Popen([sys.executable, "-W", "ignore", "-c", START, str(tmp_path)], stdout=subprocess.PIPE, text=True)
-        for _ in range(6)
-    ]
+    command = [sys.executable, "-W", "ignore", "-c", START, str(tmp_path)]
+    starting = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(6)]
     try:
         urls = {process.communicate(timeout=120)[0].strip() for process in starting}
         assert {process.returncode for process in starting} == {0}
@@ -174,7 +200,7 @@ def test_six_processes_that_find_a_killed_server_start_one(home: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "folder",
-    ["with spaces and 'quotes'", "a" * 60 + "/" + "b" * 60, "long and spaced " * 8, "größe 100% & $HOME;"],
+    ["with spaces and 'quotes'", "a" * 60 + "/" + "b" * 60, "long and spaced " * 8, "größe 100% & more;"],
     ids=["spaces", "long", "long with spaces", "signs"],
 )
 def test_any_path_is_a_home(tmp_path: Path, folder: str) -> None:
@@ -183,12 +209,20 @@ def test_any_path_is_a_home(tmp_path: Path, folder: str) -> None:
     try:
         migrate(database)
         assert running_url(home) == start_server(home)
+        # Whoever reaches the socket is a superuser.
+        assert Path(str(conninfo_to_dict(database.url)["host"])).stat().st_mode & 0o077 == 0
         kill_all(home)
         assert answers(start_server(home))
         with database.connect("app") as connection:
             assert connection.execute("SELECT current_user").fetchone() == ("rag_app",)
     finally:
         assert stop_server(home)
+
+
+def test_a_path_that_the_server_could_not_be_started_in_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DatabaseUnavailable, match="RAG_HOME"):
+        start_server(tmp_path / "$HOME")
+    assert not (tmp_path / "$HOME").exists()
 
 
 def test_a_home_that_cannot_be_made_says_so(tmp_path: Path) -> None:
@@ -204,18 +238,9 @@ def test_another_user_has_a_server_of_his_own_beside_that_of_root(home: Path) ->
     theirs = Path("/tmp") / f"rag-nobody-{os.getpid()}"
     theirs.mkdir()
     os.chown(theirs, 65534, 65534)
-    code = (
-        "import sys; from pathlib import Path; "
-        "from rag_assets.store.server import start_server, stop_server; from rag_assets.store.database import *; "
-        "from rag_assets.store.migrate import migrate; home = Path(sys.argv[1]); "
-        "print(len(migrate(Database(ensure_database(start_server(home), 'rag'))))); print(stop_server(home))"
-    )
     try:
         done = subprocess.run(
-            [sys.executable, "-W", "ignore", "-c", code, str(theirs / "home")],
-            user=65534,
-            group=65534,
-            extra_groups=[],
+            [sys.executable, "-W", "ignore", "-c", AS_NOBODY, str(theirs / "home")],
             cwd=theirs,
             env={"PATH": os.environ["PATH"], "PYTHONPATH": str(bundled("sql").parent), "HOME": "/nonexistent"},
             capture_output=True,
