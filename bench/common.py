@@ -84,8 +84,7 @@ def peer(script: str, *arguments: str) -> dict[str, float]:
 def score(collection: Collection, run: Mapping[str, Sequence[str]]) -> dict[str, float]:
     """Mean metrics of ranked documents by query; a query without an answer counts 0."""
     scored = {
-        query: {document: 1.0 / (rank + 1) for rank, document in enumerate(run.get(query, ()))}
-        or {"-": 0.0}
+        query: {document: 1.0 / (rank + 1) for rank, document in enumerate(run.get(query, ()))} or {"-": 0.0}
         for query in collection.qrels
     }
     values = evaluate(Qrels({q: dict(d) for q, d in collection.qrels.items()}), Run(scored), list(METRICS))

@@ -33,7 +33,10 @@ def measure(database: Database, tenant: str, collection: Collection) -> list[lis
     """One row for each way of fusing."""
     scope, spec = open_scope(database, tenant, "bench", PROFILE)
     dense, lexical = DenseRetriever(database, spec), LexicalRetriever(database, spec)
-    ways = {"both scores, from the floor": HybridRetriever(database, spec), "rrf": HybridRetriever(database, spec, fusion="rrf")}
+    ways = {
+        "both scores, from the floor": HybridRetriever(database, spec),
+        "rrf": HybridRetriever(database, spec, fusion="rrf"),
+    }
     runs: dict[str, dict[str, list[str]]] = {name: {} for name in (*ways, "cut-off lists")}
     for query, text in collection.queries.items():
         for name, retriever in ways.items():

@@ -43,7 +43,14 @@ def main() -> None:
     options = parser.parse_args()
     collection = load_collection(options.data / "scifact")
     answer, _ = rag(
-        "ingest", str(collection.corpus.resolve()), "--tenant", "scifact", "--bot", "bench", "--profile", options.profile
+        "ingest",
+        str(collection.corpus.resolve()),
+        "--tenant",
+        "scifact",
+        "--bot",
+        "bench",
+        "--profile",
+        options.profile,
     )
     print(f"ingested: {answer['sources']}, {answer['chunks_written']} chunks written, {answer['embedded']} embedded")
     answers = search_all(collection, "scifact", options.profile)

@@ -81,9 +81,7 @@ def main() -> None:
     os.environ.update(environment())
     collection = load_collection(options.data / "scifact")
     url = prepare()
-    rag(
-        "ingest", str(collection.corpus.resolve()), "--tenant", "search", "--bot", "bench", "--profile", PROFILE
-    )
+    rag("ingest", str(collection.corpus.resolve()), "--tenant", "search", "--bot", "bench", "--profile", PROFILE)
     peer("llamaindex_ingest.py", "--dsn", url, "--corpus", str(collection.corpus), "--table", "scifact",
          "--hnsw", "--replace")  # fmt: skip
     answers = ours(collection)
@@ -100,8 +98,18 @@ def main() -> None:
         p50[f"LlamaIndex {mode}"] = answer["p50_ms"]
         rows.append([f"LlamaIndex {mode}", answer["p50_ms"], answer["p95_ms"], answer["embed_p50_ms"], "", ""])
     show(f"SciFact, top {TOP_K}", ["", "p50 ms", "p95 ms", "embed p50 ms", "nDCG@10", "Recall@5"], rows)
-    verdict("hybrid p50, share of LlamaIndex hybrid", p50["rag-assets hybrid"] / p50["LlamaIndex hybrid"], 0.5, at_least=False)
-    verdict("hybrid p50, share of LlamaIndex fusion", p50["rag-assets hybrid"] / p50["LlamaIndex fusion"], 0.5, at_least=False)
+    verdict(
+        "hybrid p50, share of LlamaIndex hybrid",
+        p50["rag-assets hybrid"] / p50["LlamaIndex hybrid"],
+        0.5,
+        at_least=False,
+    )
+    verdict(
+        "hybrid p50, share of LlamaIndex fusion",
+        p50["rag-assets hybrid"] / p50["LlamaIndex fusion"],
+        0.5,
+        at_least=False,
+    )
     verdict("ts_rank p50, times lexical", p50["ts_rank, any word"] / p50["rag-assets lexical"], 2.0)
 
 

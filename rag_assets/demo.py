@@ -46,9 +46,7 @@ QUESTIONS = (
         "What does SYNC-5021 mean and how do I get rid of it?",
         "only the other tenant could answer",
     ),
-    Question(
-        "quarrowby", "Do you run welding courses for beginners?", "nobody can answer: look at `meaning`"
-    ),
+    Question("quarrowby", "Do you run welding courses for beginners?", "nobody can answer: look at `meaning`"),
 )
 
 
@@ -89,9 +87,7 @@ def run(console: Console) -> None:
 def _ask(console: Console, database: Database, question: Question) -> None:
     bot = BOTS[question.tenant]
     console.print(Rule(f"{question.tenant}/{bot} · {question.shows}", align="left"))
-    console.print(
-        Text(f'rag search "{question.text}" --tenant {question.tenant} --bot {bot} -k 2\n', style="bold")
-    )
+    console.print(Text(f'rag search "{question.text}" --tenant {question.tenant} --bot {bot} -k 2\n', style="bold"))
     name, found = run_search(database, question.text, question.tenant, bot, k=2)
     show_results(console, question.text, name, "hybrid", found)
 

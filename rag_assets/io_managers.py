@@ -12,7 +12,6 @@ from upath import UPath
 
 from rag_assets.settings import load_settings
 
-
 _ROW_GROUP = 2000  # rows that are encoded at a time; text does not repeat, so it gets no dictionary
 
 

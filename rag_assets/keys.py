@@ -21,7 +21,6 @@ def check_key(value: str, kind: str) -> str:
     """
     if not _KEY.fullmatch(value):
         raise InvalidKey(
-            f"{kind} key {value!r} is not valid: use 1 to 63 of a-z, 0-9, '-' and '_', "
-            "starting with a letter or digit"
+            f"{kind} key {value!r} is not valid: use 1 to 63 of a-z, 0-9, '-' and '_', starting with a letter or digit"
         )
     return value

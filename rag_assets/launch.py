@@ -138,9 +138,7 @@ def _environment(values: Mapping[str, str]) -> Iterator[None]:
                 os.environ[name] = value
 
 
-def materialize_ingest(
-    database: Database, settings: Settings, tenant: str, bot: str, profile: str
-) -> IngestOutcome:
+def materialize_ingest(database: Database, settings: Settings, tenant: str, bot: str, profile: str) -> IngestOutcome:
     """Materialize the assets for one bot and profile: a run for its sources, and one for the pair.
 
     Both runs happen in this process and are recorded on the project's Dagster instance. Nothing is printed.

@@ -24,9 +24,7 @@ _STEPS = {
 _RAISED = re.compile(r"rag_assets\.errors\.(\w+): (.*)", re.DOTALL)
 
 
-def run_both(
-    instance: dg.DagsterInstance, tenant: str, bot: str, profile: str
-) -> list[dg.ExecuteInProcessResult]:
+def run_both(instance: dg.DagsterInstance, tenant: str, bot: str, profile: str) -> list[dg.ExecuteInProcessResult]:
     """Execute the two jobs, one after the other.
 
     Raises:

@@ -22,9 +22,7 @@ def pair_key(tenant: str, profile: str) -> dg.MultiPartitionKey:
     Raises:
         InvalidKey: a part could never be run, although Dagster would accept it.
     """
-    return dg.MultiPartitionKey(
-        {"tenant": check_key(tenant, "tenant"), "profile": check_key(profile, "profile")}
-    )
+    return dg.MultiPartitionKey({"tenant": check_key(tenant, "tenant"), "profile": check_key(profile, "profile")})
 
 
 def missing_partitions(
@@ -43,9 +41,7 @@ def missing_partitions(
     )
 
 
-def ensure_partitions(
-    instance: dg.DagsterInstance, tenant_keys: Iterable[str], profile_keys: Iterable[str]
-) -> None:
+def ensure_partitions(instance: dg.DagsterInstance, tenant_keys: Iterable[str], profile_keys: Iterable[str]) -> None:
     """Add the partitions that are missing."""
     new_tenants, new_profiles = missing_partitions(instance, tenant_keys, profile_keys)
     if new_tenants:

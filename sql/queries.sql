@@ -128,9 +128,10 @@ COPY staged_sources FROM STDIN
 -- What fails is left to the next statement, if there is a version to keep.
 INSERT INTO rag.knowledge_sources AS s (
     id, knowledge_space_id, tenant_id, bot_id, root_id, file_hash, source_type, external_id, name,
-    canonical_url, checksum, status, progress_percent, error_message, locale, content_type, metadata)
+    canonical_url, checksum, status, progress_percent, error_message, failed_stage, locale, content_type, metadata)
 SELECT id, %(space)s, %(tenant)s, %(bot)s, %(root)s, file_hash, source_type, external_id, name,
        canonical_url, checksum, status, CASE status WHEN 'processing' THEN 30 ELSE 0 END, error_message,
+       CASE status WHEN 'failed' THEN 'read' END,
        locale, content_type, metadata::jsonb
 FROM staged_sources
 ON CONFLICT (id) DO UPDATE SET
@@ -142,14 +143,14 @@ ON CONFLICT (id) DO UPDATE SET
         FROM (SELECT excluded.status = 'processing' AND EXISTS (
                   SELECT FROM rag.source_profiles sp
                   WHERE sp.source_id = s.id AND sp.status = 'ready' AND sp.checksum = excluded.checksum) AS served)),
-    error_message = excluded.error_message, locale = excluded.locale,
+    error_message = excluded.error_message, failed_stage = excluded.failed_stage, locale = excluded.locale,
     content_type = excluded.content_type, metadata = excluded.metadata, updated_at = now()
 WHERE excluded.status <> 'failed' OR s.status = 'deleted'
 
 -- fail_sources --
 -- The version that is still served keeps all that describes it.
 UPDATE rag.knowledge_sources s
-SET status = 'failed', progress_percent = 0, error_message = f.error_message, updated_at = now()
+SET status = 'failed', progress_percent = 0, error_message = f.error_message, failed_stage = 'read', updated_at = now()
 FROM staged_sources f WHERE f.id = s.id AND f.status = 'failed'
 
 -- upsert_documents --
@@ -188,12 +189,13 @@ SELECT status, count(*) FROM rag.knowledge_sources
 WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s) GROUP BY status
 
 -- pending_sources --
--- What the profile has not published as it is now, and can be read.
+-- What the profile has not published as it is now, and can be read. A source whose file cannot be read now still
+-- has the version before; one that could not be published is tried again.
 SELECT s.id, s.checksum, d.title, d.text, d.blocks, s.content_type, s.locale
 FROM rag.knowledge_sources s
 JOIN rag.source_documents d ON d.source_id = s.id AND d.checksum = s.checksum
 LEFT JOIN rag.source_profiles sp ON sp.source_id = s.id AND sp.embedding_profile_id = %(profile)s
-WHERE s.knowledge_space_id = %(space)s AND s.status IN ('queued', 'processing', 'ready')
+WHERE s.knowledge_space_id = %(space)s AND s.status IN ('queued', 'processing', 'ready', 'failed')
   AND (sp.source_id IS NULL OR sp.checksum <> s.checksum OR sp.status = 'failed')
 ORDER BY s.external_id
 
@@ -208,6 +210,13 @@ FROM (
     LEFT JOIN rag.source_profiles sp ON sp.source_id = s.id AND sp.embedding_profile_id = %(profile)s
     WHERE s.knowledge_space_id = %(space)s AND s.status IN ('queued', 'processing', 'ready')
       AND (sp.source_id IS NULL OR sp.checksum <> s.checksum)
+    UNION ALL
+    SELECT s.id, s.checksum
+    FROM rag.knowledge_sources s
+    JOIN rag.source_documents d ON d.source_id = s.id AND d.checksum = s.checksum
+    WHERE s.knowledge_space_id = %(space)s AND s.status = 'failed'
+      AND NOT EXISTS (SELECT FROM rag.source_profiles sp
+                      WHERE sp.source_id = s.id AND sp.embedding_profile_id = %(profile)s)
     UNION ALL
     SELECT s.id, 'gone'
     FROM rag.source_profiles sp
@@ -248,7 +257,7 @@ COPY staged_chunks FROM STDIN (FORMAT binary)
 SELECT s.id FROM rag.knowledge_sources s
 JOIN unnest(%(sources)s::uuid[], %(checksums)s::text[]) AS staged (id, checksum)
     ON staged.id = s.id AND staged.checksum = s.checksum
-WHERE s.knowledge_space_id = %(space)s AND s.status IN ('queued', 'processing', 'ready')
+WHERE s.knowledge_space_id = %(space)s AND s.status IN ('queued', 'processing', 'ready', 'failed')
 ORDER BY s.id
 FOR UPDATE OF s
 
@@ -286,8 +295,9 @@ ON CONFLICT (embedding_profile_id, source_id) DO UPDATE SET
     error_message = NULL, updated_at = now()
 
 -- sources_ready --
-UPDATE rag.knowledge_sources SET status = 'ready', progress_percent = 100, error_message = NULL, updated_at = now()
-WHERE id = ANY(%(sources)s) AND status IN ('queued', 'processing')
+UPDATE rag.knowledge_sources
+SET status = 'ready', progress_percent = 100, error_message = NULL, failed_stage = NULL, updated_at = now()
+WHERE id = ANY(%(sources)s) AND (status IN ('queued', 'processing') OR failed_stage = 'publish')
 
 -- drop_old_documents --
 DELETE FROM rag.source_documents d USING rag.knowledge_sources s
@@ -313,8 +323,12 @@ ON CONFLICT (embedding_profile_id, source_id) DO UPDATE SET
     error_message = excluded.error_message, updated_at = now()
 
 -- source_failed --
-UPDATE rag.knowledge_sources SET status = 'failed', error_message = %(error)s, updated_at = now()
-WHERE id = %(source)s AND checksum = %(checksum)s
+-- A version that another profile serves has not failed for everyone.
+UPDATE rag.knowledge_sources s
+SET status = 'failed', error_message = %(error)s, failed_stage = 'publish', updated_at = now()
+WHERE s.id = %(source)s AND s.checksum = %(checksum)s AND s.status IN ('queued', 'processing', 'ready')
+  AND NOT EXISTS (SELECT FROM rag.source_profiles sp
+                  WHERE sp.source_id = s.id AND sp.status = 'ready' AND sp.checksum = s.checksum)
 
 -- withdrawn_sources --
 SELECT sp.source_id FROM rag.source_profiles sp

@@ -523,6 +523,7 @@ CREATE TABLE rag.knowledge_sources (
     status text DEFAULT 'queued'::text NOT NULL,
     progress_percent smallint DEFAULT 0 NOT NULL,
     error_message text,
+    failed_stage text,
     locale text,
     content_type text,
     scope_type text DEFAULT 'bot'::text NOT NULL,
@@ -531,6 +532,7 @@ CREATE TABLE rag.knowledge_sources (
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     updated_at timestamp with time zone DEFAULT now() NOT NULL,
     CONSTRAINT knowledge_sources_check CHECK (((scope_type = 'user'::text) = (scope_user_id IS NOT NULL))),
+    CONSTRAINT knowledge_sources_failed_stage_check CHECK ((failed_stage = ANY (ARRAY['read'::text, 'publish'::text]))),
     CONSTRAINT knowledge_sources_progress_percent_check CHECK (((progress_percent >= 0) AND (progress_percent <= 100))),
     CONSTRAINT knowledge_sources_scope_type_check CHECK ((scope_type = ANY (ARRAY['bot'::text, 'user'::text]))),
     CONSTRAINT knowledge_sources_status_check CHECK ((status = ANY (ARRAY['queued'::text, 'processing'::text, 'ready'::text, 'no_text'::text, 'failed'::text, 'deleted'::text])))

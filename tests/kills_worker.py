@@ -20,6 +20,7 @@ from typing import Any
 import psutil
 
 from rag_assets.ingest import embeddings, publication, run
+from rag_assets.store import indexes
 from rag_assets.store.cache import PgVectorCache
 from rag_assets.store.database import Database
 from rag_assets.store.publication import Publisher
@@ -102,7 +103,7 @@ class Fate:
 
 
 def main(job: Job) -> None:
-    publication.TRANSACTION_CHUNKS = SMALL_BATCH
+    publication.TRANSACTION_CHUNKS = indexes.ONLINE_CHUNKS = SMALL_BATCH
     embeddings.embed_documents_cached = functools.partial(embeddings.embed_documents_cached, batch_size=SMALL_BATCH)
     fate = Fate(job)
     fate.after(run, "sync_sources", "sources")

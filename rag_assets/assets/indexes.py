@@ -23,9 +23,7 @@ from rag_assets.store.profiles import BuiltProfile
     owners=OWNERS,
     kinds={"postgres"},
 )
-def gin_index(
-    context: dg.AssetExecutionContext, config: IngestConfig, postgres: Postgres
-) -> dg.MaterializeResult:
+def gin_index(context: dg.AssetExecutionContext, config: IngestConfig, postgres: Postgres) -> dg.MaterializeResult:
     """The full-text index and the BM25 statistics; weights are rebuilt where the mean length has drifted."""
     began = time.monotonic()
     with working(context):
@@ -64,9 +62,7 @@ def gin_index(
         )
     ],
 )
-def hnsw_index(
-    context: dg.AssetExecutionContext, config: IngestConfig, postgres: Postgres
-) -> dg.MaterializeResult:
+def hnsw_index(context: dg.AssetExecutionContext, config: IngestConfig, postgres: Postgres) -> dg.MaterializeResult:
     """The vector index where the profile is large enough for one; smaller ones are searched exactly."""
     began = time.monotonic()
     with working(context):

@@ -15,9 +15,7 @@ _PREVIEW_CHUNKS = 5
 _PREVIEW_CHARACTERS = 200
 _MAX_ERROR = 500
 
-_FAILURE_SCHEMA = dg.TableSchema(
-    columns=[dg.TableColumn("bot"), dg.TableColumn("source"), dg.TableColumn("error")]
-)
+_FAILURE_SCHEMA = dg.TableSchema(columns=[dg.TableColumn("bot"), dg.TableColumn("source"), dg.TableColumn("error")])
 
 
 def failures_table(failures: Sequence[Failure]) -> dg.TableMetadataValue:

@@ -27,9 +27,7 @@ from rag_assets.resources import Postgres
         )
     ],
 )
-def sources(
-    context: dg.AssetExecutionContext, config: IngestConfig, postgres: Postgres
-) -> dg.MaterializeResult:
+def sources(context: dg.AssetExecutionContext, config: IngestConfig, postgres: Postgres) -> dg.MaterializeResult:
     """Documents under the remembered roots of a tenant's bots: new and changed ones are read, missing ones
     are marked as deleted. What cannot be read is recorded and stays as it was."""
     began = time.monotonic()

@@ -47,9 +47,7 @@ def pair_of(context: dg.AssetExecutionContext) -> tuple[str, str]:
     return key.keys_by_dimension["tenant"], key.keys_by_dimension["profile"]
 
 
-def profiles_of(
-    context: dg.AssetExecutionContext, database: Database, config: IngestConfig
-) -> list[BuiltProfile]:
+def profiles_of(context: dg.AssetExecutionContext, database: Database, config: IngestConfig) -> list[BuiltProfile]:
     """What the step has to build.
 
     Raises:

@@ -67,9 +67,9 @@ def _look_at_root(connection: Connection, root: Root, look: Look) -> list[object
 
 def to_do(root: Root, changes: RootChanges, known: Mapping[str, FileState]) -> list[object]:
     """One value for each file to read or gone: what it is now, and what is known of it."""
-    return [
-        (str(root.id), file.uri, file.size, file.mtime_ns, known.get(file.uri)) for file in changes.to_read
-    ] + [(str(root.id), uri, "gone", known[uri]) for uri in changes.gone]
+    return [(str(root.id), file.uri, file.size, file.mtime_ns, known.get(file.uri)) for file in changes.to_read] + [
+        (str(root.id), uri, "gone", known[uri]) for uri in changes.gone
+    ]
 
 
 def _behind(connection: Connection, tenant: str, profiles: Sequence[BuiltProfile]) -> list[Work]:
@@ -79,9 +79,7 @@ def _behind(connection: Connection, tenant: str, profiles: Sequence[BuiltProfile
     with connection.transaction():
         set_scope(connection, {"tenant": tenant})
         for built in profiles:
-            row = connection.execute(
-                query("profile_lag"), {"profile": built.id, "space": built.space_id}
-            ).fetchone()
+            row = connection.execute(query("profile_lag"), {"profile": built.id, "space": built.space_id}).fetchone()
             if row and row[0]:
                 counts[built.profile.name] += row[0]
                 parts[built.profile.name].append((built.id, row[1]))

@@ -77,7 +77,5 @@ def unfinished_pairs(instance: dg.DagsterInstance) -> list[Work]:
 
 
 def _last_status(instance: dg.DagsterInstance, tenant: str, profile: str) -> dg.DagsterRunStatus | None:
-    runs = instance.get_runs(
-        dg.RunsFilter(job_name=PAIR_JOB, tags={TENANT_TAG: tenant, PROFILE_TAG: profile}), limit=1
-    )
+    runs = instance.get_runs(dg.RunsFilter(job_name=PAIR_JOB, tags={TENANT_TAG: tenant, PROFILE_TAG: profile}), limit=1)
     return runs[0].status if runs else None

@@ -94,9 +94,7 @@ def _look_at_all(
     return total, failed
 
 
-def _requests(
-    instance: dg.DagsterInstance, works: Sequence[Work], memory: Memory, now: float
-) -> list[dg.RunRequest]:
+def _requests(instance: dg.DagsterInstance, works: Sequence[Work], memory: Memory, now: float) -> list[dg.RunRequest]:
     if not works:
         return []
     busy = busy_now(instance)

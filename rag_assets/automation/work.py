@@ -65,9 +65,7 @@ def recall(cursor: str | None) -> Memory:
         return Memory()
 
 
-def note(
-    memory: Memory, works: Iterable[Work], unknown: Iterable[str], now: float
-) -> dict[str, tuple[str, int]]:
+def note(memory: Memory, works: Iterable[Work], unknown: Iterable[str], now: float) -> dict[str, tuple[str, int]]:
     """`Memory.seen` after a tick: work that was there before keeps the time when it was first seen.
 
     Tenants in `unknown` could not be looked at, and what was known of them stays.

@@ -46,10 +46,7 @@ def list_tenants(as_json: Json = False) -> Answer:
     from rag_assets.store import tenants
 
     with ready_database() as database:
-        found = [
-            {"tenant": name, "bots": tenants.list_bots(database, name)}
-            for name in tenants.list_tenants(database)
-        ]
+        found = [{"tenant": name, "bots": tenants.list_bots(database, name)} for name in tenants.list_tenants(database)]
 
     def show(console: Console) -> None:
         if not found:
@@ -81,9 +78,7 @@ def list_profiles(as_json: Json = False) -> Answer:
 
 
 @profile_app.command("show")
-def show_profile(
-    name: Annotated[str, typer.Argument(help="Name of the profile.")], as_json: Json = False
-) -> Answer:
+def show_profile(name: Annotated[str, typer.Argument(help="Name of the profile.")], as_json: Json = False) -> Answer:
     """Show everything that one profile fixes."""
     from rag_assets.keys import check_key
     from rag_assets.store.profiles import get_spec
@@ -106,13 +101,9 @@ def add_profile(
     ] = None,
     chunk_overlap: Annotated[
         int | None,
-        typer.Option(
-            help="Characters that a chunk repeats of the one before. (default: 200)", show_default=False
-        ),
+        typer.Option(help="Characters that a chunk repeats of the one before. (default: 200)", show_default=False),
     ] = None,
-    language: Annotated[
-        str, typer.Option(help="Postgres text search configuration of the words.")
-    ] = "english",
+    language: Annotated[str, typer.Option(help="Postgres text search configuration of the words.")] = "english",
     index: Annotated[
         IndexKind, typer.Option(help="auto builds an HNSW index once exact search would be slow.")
     ] = IndexKind.auto,
@@ -145,9 +136,7 @@ def add_profile(
         add_spec(database, profile)
     created = name not in known
     text = f"profile {name} {'added' if created else 'exists already, with the same specification'}"
-    return Answer(
-        {**_payload(profile), "created": created}, lambda console: console.print(text, markup=False)
-    )
+    return Answer({**_payload(profile), "created": created}, lambda console: console.print(text, markup=False))
 
 
 def _payload(profile: EmbeddingProfile) -> dict[str, Any]:

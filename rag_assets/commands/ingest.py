@@ -30,19 +30,13 @@ def ingest(
     bot: Bot,
     paths: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[PATH|URL]...", help="Folders, files and addresses to remember as source roots."
-        ),
+        typer.Argument(metavar="[PATH|URL]...", help="Folders, files and addresses to remember as source roots."),
     ] = None,
     profile: Annotated[
         str | None,
-        typer.Option(
-            help="Profile to build. (default: the bot's active one, else static-256)", show_default=False
-        ),
+        typer.Option(help="Profile to build. (default: the bot's active one, else static-256)", show_default=False),
     ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only tell what would be done; write nothing.")
-    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell what would be done; write nothing.")] = False,
     as_json: Json = False,
 ) -> Answer:
     """Bring what a bot knows up to date with its sources.
@@ -98,9 +92,7 @@ def ingest_roots(
     return name, materialize_ingest(database, settings, tenant, bot, name)
 
 
-def _checked_profile(
-    database: Database, tenant: str, bot: str, roots: Sequence[str], profile: str | None
-) -> str:
+def _checked_profile(database: Database, tenant: str, bot: str, roots: Sequence[str], profile: str | None) -> str:
     """The profile to build, once it is known that the request can be carried out."""
     from rag_assets.commands.plan import exists
     from rag_assets.store.profiles import built_profiles, get_spec
@@ -165,9 +157,7 @@ def _show_plan(console: Console, profile: str, plan: Plan) -> None:
         table.add_row(label, str(count))
     console.print(table)
     about = "" if plan.exact else "about "
-    console.print(
-        f"to publish: {about}{plan.sources:,} sources, {plan.chunks:,} chunks, {plan.tokens:,} tokens"
-    )
+    console.print(f"to publish: {about}{plan.sources:,} sources, {plan.chunks:,} chunks, {plan.tokens:,} tokens")
     _show_failures(console, "cannot be read", plan.unreadable)
 
 
@@ -213,6 +203,4 @@ def _show_failures(console: Console, what: str, failures: Sequence[tuple[str, st
     for name, error in failures[:SHOWN_FAILURES]:
         console.print(Text(f"{what}: {printable(name)}: {printable(error)}", style="red"), soft_wrap=True)
     if len(failures) > SHOWN_FAILURES:
-        console.print(
-            Text(f"and {len(failures) - SHOWN_FAILURES} more; all of them with --json", style="red")
-        )
+        console.print(Text(f"and {len(failures) - SHOWN_FAILURES} more; all of them with --json", style="red"))

@@ -9,9 +9,7 @@ import typer
 
 Tenant = Annotated[str, typer.Option("--tenant", help="Key of the tenant.", show_default=False)]
 Bot = Annotated[str, typer.Option("--bot", help="Key of the tenant's bot.", show_default=False)]
-Json = Annotated[
-    bool, typer.Option("--json", help="Print one JSON object on stdout, and nothing else there.")
-]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout, and nothing else there.")]
 
 
 class SearchMode(StrEnum):

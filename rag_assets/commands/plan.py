@@ -45,9 +45,7 @@ class _Scanned:
     changes: RootChanges
 
 
-def make_plan(
-    database: Database, tenant: str, bot: str, given: Sequence[str], profile: EmbeddingProfile
-) -> Plan:
+def make_plan(database: Database, tenant: str, bot: str, given: Sequence[str], profile: EmbeddingProfile) -> Plan:
     """Look at the remembered roots and the `given` ones, and at what the profile has not published yet."""
     plan = Plan()
     with database.transaction("ingest", {"tenant": tenant}) as connection:
@@ -80,9 +78,7 @@ def _scan(connection: Connection, uri: str, root: Root | None, plan: Plan) -> _S
     return _Scanned(root, known, decide(listing, known))
 
 
-def _waiting(
-    connection: Connection, tenant: str, bot: str, profile: str, scans: Sequence[_Scanned]
-) -> list[Document]:
+def _waiting(connection: Connection, tenant: str, bot: str, profile: str, scans: Sequence[_Scanned]) -> list[Document]:
     """Documents that are stored, stay as they are, and that the profile has yet to publish."""
     found = [scan.root for scan in scans if scan.root is not None]
     if not found:
@@ -137,9 +133,7 @@ def _same(known: FileState, data: bytes) -> bool:
     return known.parser_version == PARSER_VERSION and known.checksum == bytes_checksum(data)
 
 
-def _add_documents(
-    plan: Plan, documents: Sequence[Document], profile: EmbeddingProfile, scale: float
-) -> None:
+def _add_documents(plan: Plan, documents: Sequence[Document], profile: EmbeddingProfile, scale: float) -> None:
     chunks = tokens = 0
     for document in documents:
         pieces = chunk_document(document, profile.chunking)

@@ -34,9 +34,7 @@ def search(
         str | None,
         typer.Option(help="Profile to search. (default: the bot's active one)", show_default=False),
     ] = None,
-    mode: Annotated[
-        SearchMode, typer.Option(help="By meaning, by words, or both fused.")
-    ] = SearchMode.hybrid,
+    mode: Annotated[SearchMode, typer.Option(help="By meaning, by words, or both fused.")] = SearchMode.hybrid,
     k: Annotated[int, typer.Option("-k", help="Most results to return.", min=1, max=1000)] = 8,
     user: Annotated[
         str | None, typer.Option(help="The user who asks; private sources of no one else are searched.")
@@ -200,6 +198,4 @@ def _show_sources(console: Console, found: Sequence[Mapping[str, Any]], roots: S
             Text(printable(source["error"] or "")),
         )
     console.print(table)
-    console.print(
-        Text(f"{len(found)} sources under: {printable(', '.join(roots) or 'no roots yet')}", style="dim")
-    )
+    console.print(Text(f"{len(found)} sources under: {printable(', '.join(roots) or 'no roots yet')}", style="dim"))

@@ -51,9 +51,7 @@ def down(as_json: Json = False) -> Answer:
 
         # Without its folder there is no server, and asking must not make one.
         stopped = settings.home.exists() and stop_server(settings.home)
-        text = (
-            f"stopped the database in {settings.home}" if stopped else f"no database runs in {settings.home}"
-        )
+        text = f"stopped the database in {settings.home}" if stopped else f"no database runs in {settings.home}"
     payload = {"stopped": stopped, "message": text}
     return Answer(payload, lambda console: console.print(text, markup=False, soft_wrap=True))
 

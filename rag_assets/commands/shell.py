@@ -23,9 +23,7 @@ FAILED, WRONG_USE, INTERRUPTED = 1, 2, 130
 _PIPE_WIDTH = 120  # columns where stdout is no terminal
 
 # What a document or an error may hold and a terminal would obey.
-_CONTROLS = {
-    code: "\N{REPLACEMENT CHARACTER}" for code in (*range(32), 127, *range(128, 160)) if code not in (9, 10)
-}
+_CONTROLS = {code: "\N{REPLACEMENT CHARACTER}" for code in (*range(32), 127, *range(128, 160)) if code not in (9, 10)}
 
 
 @dataclass(frozen=True)
@@ -123,9 +121,7 @@ def _report(error: Exception, as_json: bool) -> int:
 
 def _is_usage(error: Exception) -> bool:
     # Typer brings its own copy of click's errors in some versions and click's in others.
-    return (
-        callable(getattr(error, "format_message", None)) and getattr(error, "exit_code", FAILED) == WRONG_USE
-    )
+    return callable(getattr(error, "format_message", None)) and getattr(error, "exit_code", FAILED) == WRONG_USE
 
 
 def _type_name(error: Exception) -> str:

@@ -53,9 +53,7 @@ class ChunkingSpec(BaseModel):
     @model_validator(mode="after")
     def _check(self) -> ChunkingSpec:
         if not MIN_SIZE <= self.size <= MAX_SIZE:
-            raise InvalidProfile(
-                f"chunk size {self.size} is not between {MIN_SIZE} and {MAX_SIZE:,} characters"
-            )
+            raise InvalidProfile(f"chunk size {self.size} is not between {MIN_SIZE} and {MAX_SIZE:,} characters")
         if not 0 <= self.overlap < self.size:
             raise InvalidProfile(
                 f"chunk overlap {self.overlap} must be at least 0 and less than the chunk size {self.size}"

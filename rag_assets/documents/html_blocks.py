@@ -93,9 +93,7 @@ def _level(tag: str, heading: etree._Element) -> int:
     return int(digit) if digit in "123456" else 2
 
 
-def _fragments(
-    element: etree._Element, line_break: str = " ", skip: frozenset[str] = frozenset()
-) -> Iterator[str]:
+def _fragments(element: etree._Element, line_break: str = " ", skip: frozenset[str] = frozenset()) -> Iterator[str]:
     """Yield the text under `element`, with a space around every block so that no two words are welded."""
     yield element.text or ""
     for child in element:

@@ -101,9 +101,7 @@ def _strict(data: bytes, encoding: str, why: str) -> str:
     try:
         return data.decode(encoding)
     except UnicodeDecodeError as error:
-        raise ParseError(
-            f"not valid {encoding}, which {why}: {error.reason} at byte {error.start}"
-        ) from error
+        raise ParseError(f"not valid {encoding}, which {why}: {error.reason} at byte {error.start}") from error
 
 
 def _codec(declared: str | None) -> str | None:

@@ -34,8 +34,6 @@ def embedder_for(profile: EmbeddingProfile) -> Embedder:
 def _build(profile: EmbeddingProfile) -> Embedder:
     module = _MODULES.get(profile.provider)
     if module is None:
-        raise InvalidProfile(
-            f"no embedder for provider {profile.provider!r}: known are {', '.join(_MODULES)}"
-        )
+        raise InvalidProfile(f"no embedder for provider {profile.provider!r}: known are {', '.join(_MODULES)}")
     embedder: Embedder = import_module(module).build(profile)
     return embedder

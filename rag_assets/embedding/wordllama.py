@@ -101,9 +101,7 @@ def _package_folder() -> Path:
 
 @lru_cache(maxsize=1)
 def _load_tokenizer() -> Tokenizer:
-    tokenizer = Tokenizer.from_file(
-        str(_package_folder() / "tokenizers" / "l2_supercat_tokenizer_config.json")
-    )
+    tokenizer = Tokenizer.from_file(str(_package_folder() / "tokenizers" / "l2_supercat_tokenizer_config.json"))
     tokenizer.no_padding()
     tokenizer.no_truncation()
     return tokenizer

@@ -62,9 +62,7 @@ def embed_chunks(
     return pa.concat_tables(tables), report
 
 
-def _embed_profile(
-    database: Database, built: BuiltProfile, chunks: pa.Table, report: EmbedReport
-) -> pa.Table:
+def _embed_profile(database: Database, built: BuiltProfile, chunks: pa.Table, report: EmbedReport) -> pa.Table:
     embedder = embedder_for(built.profile)
     texts = chunks["content"].to_pylist()
     with (

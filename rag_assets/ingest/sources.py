@@ -60,9 +60,7 @@ class RootChanges:
     gone: tuple[str, ...]
 
 
-def decide(
-    listing: RootListing, known: dict[str, FileState], elsewhere: Container[str] = frozenset()
-) -> RootChanges:
+def decide(listing: RootListing, known: dict[str, FileState], elsewhere: Container[str] = frozenset()) -> RootChanges:
     """Compare what lies under a root with what was read before.
 
     A file whose size, time and parser are the same is not read again, nor is one that another root of the
@@ -272,9 +270,7 @@ def _stage(root: Root, file: SourceFile, record: Record, state: FileState | None
     )
 
 
-def _vanished(
-    records: list[Record], old: dict[UUID, SourceState], root: Root, file: SourceFile
-) -> list[UUID]:
+def _vanished(records: list[Record], old: dict[UUID, SourceState], root: Root, file: SourceFile) -> list[UUID]:
     """Sources of the file that are in it no more. Where a part of the file could not be read, none is taken
     for gone: it may be the part that holds it."""
     if any(record.status == "failed" for record in records):

@@ -127,7 +127,9 @@ def _refresh_statistics(
     connection.execute(query("forget_lexeme_stats"), values)
     connection.execute(_compose("count_lexemes", built), values)
     kept = length if rebuilt else assumed
-    sample = [_vector(row[0]) for row in connection.execute(_compose("sample_vectors", built), {"limit": _FLOOR_SAMPLE})]
+    sample = [
+        _vector(row[0]) for row in connection.execute(_compose("sample_vectors", built), {"limit": _FLOOR_SAMPLE})
+    ]
     connection.execute(
         query("statistics_refreshed"),
         {**values, "chunks": chunks, "length": kept, "dense_floor": dense_floor(sample)},
@@ -205,9 +207,7 @@ def _size_build(connection: Connection, chunks: int, built: BuiltProfile) -> Non
     """
     bytes_per_node = 4 * built.profile.dimensions + 48 * built.profile.index.m + 200
     needed = min(max(int(chunks * bytes_per_node * 1.3), _MIN_BUILD_MEMORY), _MAX_BUILD_MEMORY)
-    connection.execute(
-        sql.SQL("SET maintenance_work_mem = {}").format(sql.Literal(f"{needed >> 10}kB"))
-    )
+    connection.execute(sql.SQL("SET maintenance_work_mem = {}").format(sql.Literal(f"{needed >> 10}kB")))
     shared = shutil.disk_usage("/dev/shm").free if os.path.isdir("/dev/shm") else needed + 1
     workers = min(os.cpu_count() or 1, 8) - 1 if shared > needed else 0
     connection.execute(sql.SQL("SET max_parallel_maintenance_workers = {}").format(sql.Literal(max(workers, 1))))
@@ -244,15 +244,11 @@ def _vector(value: Any) -> NDArray[np.float32]:
     return np.asarray(value.to_numpy() if hasattr(value, "to_numpy") else value, dtype=np.float32)
 
 
-def _nearest(
-    connection: Connection, scope: dict[str, str], vector: NDArray[np.float32], *, exact: bool
-) -> set[Any]:
+def _nearest(connection: Connection, scope: dict[str, str], vector: NDArray[np.float32], *, exact: bool) -> set[Any]:
     request = SearchRequest(mode="dense", vector=vector, text="", top_k=10, exact=exact)
     return {row.chunk_id for row in run_search(connection, scope, request)}
 
 
 def _keep_ef(database: Database, built: BuiltProfile, ef_search: int, recall: float | None) -> None:
     with database.transaction("ingest", {"tenant": built.tenant}) as connection:
-        connection.execute(
-            query("hnsw_tuned"), {"profile": built.id, "ef_search": ef_search, "recall": recall}
-        )
+        connection.execute(query("hnsw_tuned"), {"profile": built.id, "ef_search": ef_search, "recall": recall})

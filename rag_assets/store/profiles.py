@@ -67,9 +67,7 @@ def seed_specs(database: Database) -> None:
 
 def list_specs(connection: Connection) -> list[EmbeddingProfile]:
     """The catalogue, oldest first."""
-    return [
-        EmbeddingProfile.model_validate(row[0]) for row in connection.execute(query("list_specs"), {"name": None})
-    ]
+    return [EmbeddingProfile.model_validate(row[0]) for row in connection.execute(query("list_specs"), {"name": None})]
 
 
 def get_spec(connection: Connection, name: str) -> EmbeddingProfile:
@@ -117,9 +115,7 @@ def enable_profile(database: Database, space: Space, profile: EmbeddingProfile) 
             },
         )
         (built,) = built_profiles(connection, space.tenant, space.bot, profile.name)
-        connection.execute(
-            query("add_index_state"), {"profile": built.id, "tenant": space.tenant, "bot": space.bot}
-        )
+        connection.execute(query("add_index_state"), {"profile": built.id, "tenant": space.tenant, "bot": space.bot})
         if added.rowcount:
             record_event(connection, built, "created", {"spec_hash": profile.spec_hash})
         if not partition_exists(connection, built.id):

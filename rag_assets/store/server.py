@@ -99,9 +99,7 @@ def start_server(home: Path) -> str:
     if url is not None:
         return url
     if _UNQUOTABLE.search(str(home)):
-        raise DatabaseUnavailable(
-            f"PostgreSQL cannot run in {home}: set RAG_HOME to a path without \" $ ` \\"
-        )
+        raise DatabaseUnavailable(f'PostgreSQL cannot run in {home}: set RAG_HOME to a path without " $ ` \\')
     with _locked(home):
         deadline = time.monotonic() + START_TIMEOUT_S
         while True:

@@ -78,9 +78,7 @@ def file_states(connection: Connection, root: Root) -> dict[str, FileState]:
 
 def sources_of_files(connection: Connection, root: Root, files: Iterable[bytes]) -> list[SourceState]:
     """The sources, other than deleted ones, that came from the given files."""
-    rows = connection.execute(
-        query("source_states_of_files"), {"space": root.space_id, "files": list(files)}
-    )
+    rows = connection.execute(query("source_states_of_files"), {"space": root.space_id, "files": list(files)})
     return [SourceState(*row) for row in rows]
 
 
@@ -138,9 +136,7 @@ def remember_file(connection: Connection, root: Root, uri: str, state: FileState
 
 def delete_sources(connection: Connection, root: Root, ids: Sequence[UUID]) -> int:
     """Mark sources as deleted; the next publication of each profile takes their chunks away."""
-    return connection.execute(
-        query("delete_sources"), {"space": root.space_id, "sources": list(ids)}
-    ).rowcount
+    return connection.execute(query("delete_sources"), {"space": root.space_id, "sources": list(ids)}).rowcount
 
 
 def forget_files(connection: Connection, root: Root, uris: Iterable[str]) -> None:

@@ -132,6 +132,7 @@ CREATE TABLE rag.knowledge_sources (
         CHECK (status IN ('queued', 'processing', 'ready', 'no_text', 'failed', 'deleted')),
     progress_percent smallint NOT NULL DEFAULT 0 CHECK (progress_percent BETWEEN 0 AND 100),
     error_message text,
+    failed_stage text CHECK (failed_stage IN ('read', 'publish')),
     locale text,
     content_type text,
     scope_type text NOT NULL DEFAULT 'bot' CHECK (scope_type IN ('bot', 'user')),

@@ -26,8 +26,7 @@ def specs() -> dict[str, dg.AssetSpec]:
 
 def test_the_assets_depend_on_each_other_as_drawn() -> None:
     found = {
-        name: {dependency.asset_key.to_user_string() for dependency in spec.deps}
-        for name, spec in specs().items()
+        name: {dependency.asset_key.to_user_string() for dependency in spec.deps} for name, spec in specs().items()
     }
     assert found == GRAPH
 
@@ -74,9 +73,7 @@ def test_definitions_load_with_no_database_and_no_network(tmp_path: Path) -> Non
         "RAG_HOME": str(tmp_path / "never"),
     }
     began = time.monotonic()
-    done = subprocess.run(
-        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["6"]
     assert not (tmp_path / "never").exists()

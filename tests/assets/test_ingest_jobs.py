@@ -139,9 +139,7 @@ def test_a_run_for_one_bot_leaves_the_other_bot_alone(world: World) -> None:
     assert world.served("acme") == ["The pump is dry.", "The valve is shut."]
 
 
-def test_staged_tables_lie_under_their_tenant_and_no_half_written_file_stays(
-    world: World, tmp_path: Path
-) -> None:
+def test_staged_tables_lie_under_their_tenant_and_no_half_written_file_stays(world: World, tmp_path: Path) -> None:
     root = world.tenant("acme")
     (root / "a.txt").write_text("The pump is dry.")
     world.ingest("acme")
@@ -155,9 +153,7 @@ def test_progress_goes_to_the_log_of_the_step(world: World, capsys: pytest.Captu
     for number in range(30):
         (root / f"{number}.txt").write_text(f"Fact number {number}.")
     result = world.run(SOURCES_JOB, "acme")
-    lines = [
-        entry.user_message for entry in world.instance.all_logs(result.run_id) if not entry.is_dagster_event
-    ]
+    lines = [entry.user_message for entry in world.instance.all_logs(result.run_id) if not entry.is_dagster_event]
     assert "read help: 30 to do" in lines
     assert "read help: 15 of 30" in lines
     assert capsys.readouterr().out == ""

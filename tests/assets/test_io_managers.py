@@ -51,9 +51,7 @@ def instance() -> Any:
 
 
 @pytest.mark.parametrize("rows", [0, 1, 1000])
-def test_a_table_comes_back_as_it_was_with_its_vectors(
-    instance: dg.DagsterInstance, tmp_path: Path, rows: int
-) -> None:
+def test_a_table_comes_back_as_it_was_with_its_vectors(instance: dg.DagsterInstance, tmp_path: Path, rows: int) -> None:
     result = pass_on(instance, str(tmp_path), table(rows))
     assert result.success
     assert received[-1].schema == table(rows).schema
@@ -64,9 +62,7 @@ def test_a_table_comes_back_as_it_was_with_its_vectors(
     assert (event.metadata["rows"].value, event.metadata["bytes"].value) == (rows, size)
 
 
-def test_a_failed_write_leaves_the_old_table_and_no_rest(
-    instance: dg.DagsterInstance, tmp_path: Path
-) -> None:
+def test_a_failed_write_leaves_the_old_table_and_no_rest(instance: dg.DagsterInstance, tmp_path: Path) -> None:
     assert pass_on(instance, str(tmp_path), table(5)).success
     before = (tmp_path / "acme" / "hash-64" / "vectors.parquet").read_bytes()
     assert not pass_on(instance, str(tmp_path), "not a table").success

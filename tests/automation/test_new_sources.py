@@ -218,8 +218,7 @@ def test_partitions_of_new_tenants_and_profiles_are_added_with_the_request(world
     result = new_sources(context, postgres=Postgres(url=world.database.url))
     assert isinstance(result, dg.SensorResult)
     added = {
-        request.partitions_def_name: request.partition_keys
-        for request in result.dynamic_partitions_requests or []
+        request.partitions_def_name: request.partition_keys for request in result.dynamic_partitions_requests or []
     }
     assert added == {"tenant": ["acme"], "profile": [PROFILE.name]}
 

@@ -35,9 +35,7 @@ def test_a_key_that_would_break_partitions_is_refused(rag: Rag, key: str) -> Non
 
 
 def test_a_profile_is_shown_as_it_was_added(rag: Rag) -> None:
-    words = (
-        "--provider hash --model hash --dimensions 24 --chunk-size 300 --chunk-overlap 30 --language german"
-    )
+    words = "--provider hash --model hash --dimensions 24 --chunk-size 300 --chunk-overlap 30 --language german"
     added = rag.json("profile", "add", "mine", *words.split(), "--index", "exact", "--metric", "cosine")
     assert added["created"] is True
     shown = rag.json("profile", "show", "mine")

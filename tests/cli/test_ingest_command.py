@@ -22,9 +22,7 @@ def _tenants(rag: Rag) -> set[str]:
     return {entry["tenant"] for entry in rag.json("tenant", "list")["tenants"]}
 
 
-def test_the_first_ingest_creates_tenant_and_bot_and_a_second_one_writes_nothing(
-    rag: Rag, documents: Path
-) -> None:
+def test_the_first_ingest_creates_tenant_and_bot_and_a_second_one_writes_nothing(rag: Rag, documents: Path) -> None:
     first = rag.json("ingest", str(documents), *_to("fresh", "--profile", "tiny"))
     assert set(first) >= {
         "tenant", "bot", "profile", "sources", "chunks_written", "embedded", "cache_hits", "seconds",

@@ -52,9 +52,7 @@ def test_a_document_cannot_steer_the_terminal(rag: Rag, filled: str, documents: 
     from rag_assets.ingest.run import ingest
     from rag_assets.store.database import Database
 
-    Path(str(documents), "evil.txt").write_text(
-        "harmless\x1b]0;owned\x07 xylophone [bold]not markup[/bold]\n"
-    )
+    Path(str(documents), "evil.txt").write_text("harmless\x1b]0;owned\x07 xylophone [bold]not markup[/bold]\n")
     database = Database.from_settings()
     ingest(database, filled, "b", "tiny")
     database.close()
@@ -84,9 +82,7 @@ def test_a_document_cannot_steer_the_terminal(rag: Rag, filled: str, documents: 
         (("sources", "--tenant", "t"), "UsageError", "--bot"),
     ],
 )
-def test_wrong_use_ends_with_2_and_names_what_is_wrong(
-    rag: Rag, words: tuple[str, ...], kind: str, part: str
-) -> None:
+def test_wrong_use_ends_with_2_and_names_what_is_wrong(rag: Rag, words: tuple[str, ...], kind: str, part: str) -> None:
     found, message = rag.error(*words)
     assert found == kind
     assert part in message

@@ -116,17 +116,13 @@ def test_bug_14_blank_text_gives_no_chunk() -> None:
 
 def test_bug_15_a_fenced_hash_is_no_heading() -> None:
     text = "# Real\n\n````\n```\n# fake\n```\n````\n\nafter the fence"
-    chunks = chunk_document(
-        Document(text, blocks=tuple(markdown_blocks(text))), ChunkingSpec(size=20, overlap=0)
-    )
+    chunks = chunk_document(Document(text, blocks=tuple(markdown_blocks(text))), ChunkingSpec(size=20, overlap=0))
     assert {chunk.heading_path for chunk in chunks} == {("Real",)}
 
 
 def test_a_chunk_ends_before_a_heading_and_shares_nothing_with_the_section_before() -> None:
     text = "# One\n\n" + "alpha beta. " * 6 + "\n\n# Two\n\n" + "gamma delta. " * 6
-    chunks = chunk_document(
-        Document(text, blocks=tuple(markdown_blocks(text))), ChunkingSpec(size=100, overlap=30)
-    )
+    chunks = chunk_document(Document(text, blocks=tuple(markdown_blocks(text))), ChunkingSpec(size=100, overlap=30))
     second = next(chunk for chunk in chunks if chunk.heading_path == ("Two",))
     assert second.content.startswith("# Two")
 
@@ -152,10 +148,7 @@ def test_cuts_prefer_paragraphs_to_lines_to_sentences_to_words() -> None:
     assert chunked("aaa bbb ccc\n\nddd. eee\nfff ggg hhh", 22)[0].content == "aaa bbb ccc"
     assert chunked("aaa bbb ccc\nddd. eee fff ggg", 20)[0].content == "aaa bbb ccc"
     assert chunked("aaa bbb ccc ddd. eee fff ggg", 22)[0].content == "aaa bbb ccc ddd."
-    assert (
-        chunked("あいうえおかきくけこさし。すせそたちつてとなにぬね", 20)[0].content
-        == "あいうえおかきくけこさし。"
-    )
+    assert chunked("あいうえおかきくけこさし。すせそたちつてとなにぬね", 20)[0].content == "あいうえおかきくけこさし。"
 
 
 def test_overlap_begins_at_a_word() -> None:

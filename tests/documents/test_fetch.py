@@ -106,9 +106,7 @@ def test_each_redirect_is_checked_again(site: str) -> None:
         fetch(f"{site}/closing/http:__169.254.169.254_latest")
 
 
-@pytest.mark.parametrize(
-    "url", ["http://", "http://[bad", "http://no-such-host.invalid/", "http://127.0.0.1:1/"]
-)
+@pytest.mark.parametrize("url", ["http://", "http://[bad", "http://no-such-host.invalid/", "http://127.0.0.1:1/"])
 def test_what_cannot_be_reached_is_a_clear_error(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAG_ALLOW_PRIVATE_URLS", "1")
     with pytest.raises(RootUnreadable, match=r"^http:"):

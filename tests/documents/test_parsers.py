@@ -144,12 +144,8 @@ def test_headings_of_a_page_lead_to_their_paragraphs() -> None:
 
 
 def test_a_long_article_is_kept_and_its_menu_is_not() -> None:
-    paragraphs = "".join(
-        f"<p>Sentence {n} about the reservoir and its dam, told at length.</p>" for n in range(40)
-    )
-    text = text_of(
-        f"<ul><li><a href=/>Home</a><li><a href=/b>Blog</a></ul><article>{paragraphs}</article>", "a.html"
-    )
+    paragraphs = "".join(f"<p>Sentence {n} about the reservoir and its dam, told at length.</p>" for n in range(40))
+    text = text_of(f"<ul><li><a href=/>Home</a><li><a href=/b>Blog</a></ul><article>{paragraphs}</article>", "a.html")
     assert "Sentence 0 " in text
     assert "Sentence 39 " in text
     assert "Blog" not in text
@@ -174,9 +170,7 @@ def test_beir_records_become_sources_of_their_own() -> None:
 
 
 def test_bug_27_blank_lines_are_skipped_and_bad_lines_are_named_by_their_number() -> None:
-    source = (
-        '\ufeff{"id": "a", "text": "x"}\n\n  \r\n{"id": "b", "text"\n[1]\n{"id": "c", "text": "y\u2028z"}\n'
-    )
+    source = '\ufeff{"id": "a", "text": "x"}\n\n  \r\n{"id": "b", "text"\n[1]\n{"id": "c", "text": "y\u2028z"}\n'
     found = [(r.key, r.status) for r in parse(source.encode(), "c.jsonl")]
     assert found == [("a", "ready"), ("line:4", "failed"), ("line:5", "failed"), ("c", "ready")]
     assert "line 4" in (parse(source.encode(), "c.jsonl")[1].error or "")
@@ -202,9 +196,7 @@ def test_records_without_text_are_no_text() -> None:
 
 
 def test_bug_18_nul_and_bug_19_surrogates_in_json_escapes_are_cleaned_everywhere() -> None:
-    record = one(
-        r'{"id": "a\u0000", "title": "t\u0000", "text": "x\u0000\ud800", "k\u0000": ["\u0000v"]}', "c.jsonl"
-    )
+    record = one(r'{"id": "a\u0000", "title": "t\u0000", "text": "x\u0000\ud800", "k\u0000": ["\u0000v"]}', "c.jsonl")
     assert record.document is not None
     assert (record.key, record.document.title, record.document.text) == ("a", "t", "t\n\nx\ufffd")
     assert record.document.metadata == {"doc_id": "a", "k": ["v"]}
@@ -224,9 +216,7 @@ def test_pairs_become_faq_sources(question: str, answer: str) -> None:
 
 
 def test_a_pair_keeps_its_key_when_its_answer_changes() -> None:
-    assert (
-        one('{"q": "Open?", "a": "Yes."}', "f.jsonl").key == one('{"q": "Open?", "a": "No."}', "f.jsonl").key
-    )
+    assert one('{"q": "Open?", "a": "Yes."}', "f.jsonl").key == one('{"q": "Open?", "a": "No."}', "f.jsonl").key
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])

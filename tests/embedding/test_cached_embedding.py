@@ -21,9 +21,7 @@ words = st.text("abc ", min_size=1, max_size=4).filter(lambda text: text.strip()
 class Priced:
     """The hash embedder behind a price of 1 dollar a text; notes what was sent, and can fail at a batch."""
 
-    def __init__(
-        self, model_key: str = "priced", fail_at: int | None = None, keep: int | None = None
-    ) -> None:
+    def __init__(self, model_key: str = "priced", fail_at: int | None = None, keep: int | None = None) -> None:
         self.model_key, self.dimensions = model_key, HASH.dimensions
         self.sent: list[list[str]] = []
         self._fail_at, self._keep = fail_at, keep

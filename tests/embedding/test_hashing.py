@@ -12,9 +12,7 @@ from rag_assets.errors import EmbeddingError
 
 
 def _embedder(dimensions: int = 64, **fields: object) -> Embedder:
-    return embedder_for(
-        make_profile(name="h", provider="hash", model="hash", dimensions=dimensions, **fields)
-    )
+    return embedder_for(make_profile(name="h", provider="hash", model="hash", dimensions=dimensions, **fields))
 
 
 @given(st.text(st.characters(codec="utf-8"), min_size=1), st.integers(8, 12))

@@ -72,9 +72,7 @@ def test_every_field_but_the_name_changes_the_spec_hash(change: dict[str, Any]) 
 
 def test_the_model_key_depends_on_what_decides_a_vector_and_on_nothing_else() -> None:
     base = make_profile(**HASH)
-    other_chunks = make_profile(
-        **{**HASH, "name": "q"}, chunking={"size": 777, "overlap": 10}, index={"m": 8}
-    )
+    other_chunks = make_profile(**{**HASH, "name": "q"}, chunking={"size": 777, "overlap": 10}, index={"m": 8})
     assert other_chunks.model_key == base.model_key
     assert base.model_key.startswith("hash:hash:64:")
     assert make_profile(**{**HASH, "dimensions": 65}).model_key != base.model_key
@@ -86,9 +84,7 @@ def test_the_keys_do_not_change_from_one_process_or_release_to_the_next() -> Non
 
 
 @given(st.text(max_size=4), st.text(max_size=4), st.text(max_size=4), st.text(max_size=4))
-def test_bug_33_moving_text_between_two_instructions_makes_another_model_key(
-    a: str, b: str, c: str, d: str
-) -> None:
+def test_bug_33_moving_text_between_two_instructions_makes_another_model_key(a: str, b: str, c: str, d: str) -> None:
     one = make_profile(**HASH, task_instruction={"document": a, "query": b})
     other = make_profile(**HASH, task_instruction={"document": c, "query": d})
     assert (one.model_key == other.model_key) is ((a, b) == (c, d))
@@ -130,9 +126,7 @@ def test_bug_52_more_dimensions_than_postgres_can_index_are_refused(dimensions: 
         ({"dimensions": None}, r"dimensions"),
     ],
 )
-def test_a_profile_that_cannot_be_built_is_refused_by_name_and_reason(
-    change: dict[str, Any], text: str
-) -> None:
+def test_a_profile_that_cannot_be_built_is_refused_by_name_and_reason(change: dict[str, Any], text: str) -> None:
     with pytest.raises(InvalidProfile, match=text) as refused:
         make_profile(**{**HASH, **change})
     assert str(refused.value).startswith("profile 'p': ")

@@ -67,9 +67,7 @@ def test_the_task_instruction_comes_before_the_text() -> None:
     spec["task_instruction"] = {"query": "query: ", "document": "passage: "}
     instructed, plain = embedder_for(make_profile(**spec)), embedder_for(BUILTIN_PROFILES["static-64"])
     assert np.array_equal(instructed.embed_query("refunds"), plain.embed_query("query: refunds"))
-    assert np.array_equal(
-        instructed.embed_documents(["refunds"]).vectors[0], plain.embed_query("passage: refunds")
-    )
+    assert np.array_equal(instructed.embed_documents(["refunds"]).vectors[0], plain.embed_query("passage: refunds"))
 
 
 def test_bug_42_a_blank_text_fails_before_the_batch_is_embedded() -> None:

@@ -70,9 +70,7 @@ def files(tenant: str) -> dict[str, Path]:
 def texts(tenant: str) -> dict[str, str]:
     """Text of every document whose format is text, by label."""
     plain = {
-        name: path.read_text(encoding="utf-8")
-        for name, path in files(tenant).items()
-        if path.suffix in TEXT_FORMATS
+        name: path.read_text(encoding="utf-8") for name, path in files(tenant).items() if path.suffix in TEXT_FORMATS
     }
     return plain | records(tenant)
 

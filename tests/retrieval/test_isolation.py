@@ -212,7 +212,9 @@ def test_a_login_that_was_only_granted_the_app_role_cannot_become_another(world:
         connection.execute("CREATE ROLE only_app LOGIN IN ROLE rag_app")
     try:
         with (
-            psycopg.connect(f"{world.url} user=only_app" if "://" not in world.url else world.url, user="only_app") as app,
+            psycopg.connect(
+                f"{world.url} user=only_app" if "://" not in world.url else world.url, user="only_app"
+            ) as app,
             pytest.raises(psycopg.errors.InsufficientPrivilege),
         ):
             app.execute(f"SET ROLE {role}")
@@ -264,9 +266,7 @@ def test_a_row_of_one_tenant_cannot_enter_the_partition_of_another(world: Databa
             )
 
 
-def test_a_private_source_is_found_by_its_user_only(
-    new_database: Callable[[], Database], tmp_path: Path
-) -> None:
+def test_a_private_source_is_found_by_its_user_only(new_database: Callable[[], Database], tmp_path: Path) -> None:
     database = new_database()
     ingested(database, tmp_path, "alpha", {"mine.md": "my salary is 4711", "all.md": "the salary day is the 25th"})
     with database.transaction("ingest", {"tenant": "alpha"}) as connection:

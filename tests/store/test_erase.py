@@ -146,9 +146,7 @@ def test_rows_that_keep_coming_are_an_error_and_not_a_success(
         erase(world, "acme")
 
 
-def test_a_profile_enabled_in_between_is_taken_along(
-    world: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_profile_enabled_in_between_is_taken_along(world: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     dropped = erasure.drop_partition
     late: list[int] = []
 

@@ -88,7 +88,9 @@ def test_the_app_role_of_the_migrations_is_accepted(database: Database) -> None:
         check_app_role(connection)
 
 
-@pytest.mark.parametrize(("text", "fit"), [("0.8.5", True), ("0.8.4", True), ("0.8.3", False), ("0.10.0", True), ("1.0", True)])
+@pytest.mark.parametrize(
+    ("text", "fit"), [("0.8.5", True), ("0.8.4", True), ("0.8.3", False), ("0.10.0", True), ("1.0", True)]
+)
 def test_pgvector_versions_compare_as_numbers(text: str, fit: bool) -> None:
     assert (parse_version(text) >= (0, 8, 4)) is fit
 
