@@ -54,6 +54,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="folder that holds scifact/")
     parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument(
+        "--peer-chunk-size", type=int, default=256, help="tokens; 256 gives LlamaIndex as many chunks as the product"
+    )
     options = parser.parse_args()
     collection = load_collection(options.data / "scifact")
     url = prepare()
@@ -62,6 +65,7 @@ def main() -> None:
         mine.append(ours(collection.corpus))
         peers.append(
             peer("llamaindex_ingest.py", "--dsn", url, "--corpus", str(collection.corpus), "--table", "scifact",
+                 "--chunk-size", str(options.peer_chunk_size), "--chunk-overlap", str(options.peer_chunk_size // 8),
                  "--hnsw", "--replace")
         )  # fmt: skip
     rows: list[tuple[str, float, float, float, float, float]] = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from uuid import uuid4
 
 import dagster as dg
@@ -27,11 +28,12 @@ class ParquetIOManager(dg.ConfigurableIOManager):
     def handle_output(self, context: dg.OutputContext, obj: pa.Table) -> None:
         """Write the table; a reader finds the old file or the new one, never a part of one."""
         path = self._path(context.partition_key, context.asset_key)
-        rows = obj.num_rows
+        rows, began = obj.num_rows, time.monotonic()
         _write(obj, path)
         del obj
         pa.default_memory_pool().release_unused()
-        context.add_output_metadata({"rows": rows, "bytes": path.stat().st_size})
+        took = round(time.monotonic() - began, 3)
+        context.add_output_metadata({"rows": rows, "bytes": path.stat().st_size, "write_seconds": took})
 
     def load_input(self, context: dg.InputContext) -> pa.Table:
         """Read the table that the upstream asset wrote for the same tenant and profile."""

@@ -39,7 +39,7 @@ class IngestOutcome:
     Attributes:
         sources: number of sources `ready` (published now), `unchanged` (served as they were), `failed`,
             `no_text` and `deleted`.
-        seconds: time inside the steps; `startup_seconds` is what Dagster needed around them.
+        seconds: time of the assets' own work, Parquet included; `startup_seconds` is what Dagster needed around it.
         failures: one dict of `bot`, `source` and `error` each, at most 50 of each stage.
         activated: whether this profile became the bot's active one.
     """

@@ -69,12 +69,12 @@ def failure_of(result: dg.ExecuteInProcessResult) -> errors.RagError:
 def outcome_of(results: Sequence[dg.ExecuteInProcessResult], bot: str, wall_seconds: float) -> IngestOutcome:
     """The numbers of two successful runs."""
     found: dict[str, Mapping[str, Any]] = {}
-    steps = 0.0
+    work = 0.0
     for result in results:
         for event in result.get_asset_materialization_events():
-            found[event.step_key or ""] = event.materialization.metadata
-        for event in result.filter_events(lambda event: event.is_step_success):
-            steps += event.step_success_data.duration_ms / 1000
+            metadata = event.materialization.metadata
+            found[event.step_key or ""] = metadata
+            work += sum(float(metadata[name].value) for name in ("seconds", "write_seconds") if name in metadata)
     sources, published = found["sources"], found["knowledge_chunks"]
     embedded = found["profile_embeddings"]
     stages = [sources, found["chunks"], embedded, published]
@@ -90,8 +90,8 @@ def outcome_of(results: Sequence[dg.ExecuteInProcessResult], bot: str, wall_seco
         chunks_written=_number(published, "chunks_written"),
         embedded=_number(embedded, "embedded"),
         cache_hits=_number(embedded, "cache_hits"),
-        seconds=round(steps, 3),
-        startup_seconds=round(wall_seconds - steps, 3),
+        seconds=round(work, 3),
+        startup_seconds=round(wall_seconds - work, 3),
         run_ids=tuple(result.run_id for result in results),
         failures=tuple(failure for stage in stages for failure in _failures(stage)),
         activated=bot in str(published["activated"].value).split(", "),

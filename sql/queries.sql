@@ -366,7 +366,8 @@ SELECT {profile}, %(tenant)s, word, ndoc
 FROM ts_stat('SELECT fts FROM rag.knowledge_chunks WHERE embedding_profile_id = {profile}')
 
 -- measured_length --
-SELECT count(*), avg(rag.lexical_length(fts)) FROM rag.knowledge_chunks WHERE embedding_profile_id = {profile}
+SELECT avg(rag.lexical_length(fts)) FROM rag.knowledge_chunks TABLESAMPLE BERNOULLI (%(percent)s) REPEATABLE (1)
+WHERE embedding_profile_id = {profile}
 
 -- reweigh_chunks --
 UPDATE rag.knowledge_chunks SET lexical = rag.bm25_weights(fts, %(length)s)

@@ -97,11 +97,11 @@ def add_profile(
     dimensions: Annotated[int, typer.Option(help="Length of the vectors, at most 4000.", show_default=False)],
     metric: Annotated[Metric, typer.Option(help="Distance between vectors.")] = Metric.cosine,
     chunk_size: Annotated[
-        int | None, typer.Option(help="Largest chunk, in characters. (default: 1600)", show_default=False)
+        int | None, typer.Option(help="Largest chunk, in characters. (default: 1200)", show_default=False)
     ] = None,
     chunk_overlap: Annotated[
         int | None,
-        typer.Option(help="Characters that a chunk repeats of the one before. (default: 200)", show_default=False),
+        typer.Option(help="Characters that a chunk repeats of the one before. (default: 150)", show_default=False),
     ] = None,
     language: Annotated[str, typer.Option(help="Postgres text search configuration of the words.")] = "english",
     index: Annotated[

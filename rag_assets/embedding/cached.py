@@ -73,7 +73,7 @@ def embed_documents_cached(
     embedder: Embedder,
     texts: Sequence[str],
     cache: VectorCache,
-    batch_size: int = 512,
+    batch_size: int = 1024,
     on_batch: Callable[[int], None] | None = None,
 ) -> CachedEmbedding:
     """Embed documents, asking the model only for texts that the cache does not know.

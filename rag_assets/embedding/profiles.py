@@ -19,7 +19,7 @@ from rag_assets.keys import check_key
 EMBEDDING_CODE_VERSION = 1  # raise it when our own code makes another vector from the same text
 CHUNKING_CODE_VERSION = 1  # raise it when the chunker draws other boundaries in the same text
 
-DEFAULT_CHUNKING = ChunkingSpec(size=1600, overlap=200)
+DEFAULT_CHUNKING = ChunkingSpec(size=1200, overlap=150)
 MAX_VECTOR_DIMENSIONS = 2000  # pgvector's HNSW limit for `vector`
 MAX_HALFVEC_DIMENSIONS = 4000  # and for `halfvec`
 

@@ -9,8 +9,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 import psycopg
 from numpy.typing import NDArray
-from psycopg_pool import PoolTimeout
-from tenacity import retry, retry_if_exception, stop_after_attempt, wait_exponential_jitter
+from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_exponential_jitter
 
 from rag_assets.embedding.profiles import EmbeddingProfile
 from rag_assets.embedding.registry import embedder_for
@@ -52,13 +51,8 @@ class Retriever(Protocol):
         ...
 
 
-def _may_pass(error: BaseException) -> bool:
-    # The pool has tried to connect all the time that it waited, so there is no point in waiting again.
-    return isinstance(error, DatabaseUnavailable) and not isinstance(error.__cause__, PoolTimeout)
-
-
 @retry(
-    retry=retry_if_exception(_may_pass),
+    retry=retry_if_exception_type(DatabaseUnavailable),
     stop=stop_after_attempt(4),
     wait=wait_exponential_jitter(initial=0.1, max=2),
     reraise=True,
@@ -91,7 +85,7 @@ def open_scope(
     row = _as_app(database, look_up)
     if row is None:
         raise UnknownBot(
-            f"no bot {bot!r} of tenant {tenant!r}. Create it by ingesting: rag ingest PATH --tenant {tenant} --bot {bot}"
+            f"no bot {bot!r} of tenant {tenant!r}. Create it with: rag ingest PATH --tenant {tenant} --bot {bot}"
         )
     space, profile_id, *columns, status = row
     if profile_id is None or status not in ("ready", "active"):

@@ -9,8 +9,9 @@ from typing import Any, Literal
 from urllib.parse import quote
 
 import psycopg
-from pgvector.psycopg import register_vector
+from pgvector.psycopg.vector import register_vector_info
 from psycopg import conninfo
+from psycopg.types import TypeInfo
 from psycopg_pool import ConnectionPool
 
 from rag_assets.errors import DatabaseRefused, DatabaseUnavailable
@@ -42,6 +43,7 @@ class Database:
         self.url = url
         self.app_url = app_url
         self._app_pool: ConnectionPool[Connection] | None = None
+        self._vector_type: TypeInfo | None = None  # asked for once; it takes four round trips
 
     @classmethod
     def from_settings(cls, settings: Settings | None = None) -> Database:
@@ -66,9 +68,14 @@ class Database:
         except psycopg.OperationalError as error:
             raise DatabaseUnavailable(f"cannot connect to {describe(url)}: {_first_line(error)}") from error
         if role is not None:
-            register_vector(connection)
-            connection.rollback()
+            self._register_vector(connection)
         return connection
+
+    def _register_vector(self, connection: Connection) -> None:
+        if self._vector_type is None:
+            self._vector_type = TypeInfo.fetch(connection, "vector")
+            connection.rollback()
+        register_vector_info(connection, self._vector_type)
 
     @contextmanager
     def transaction(self, role: Role, scope: Mapping[str, str | None]) -> Iterator[Connection]:
@@ -90,8 +97,11 @@ class Database:
                 _with_role(self.app_url or self.url, "app"),
                 min_size=1,
                 max_size=8,
-                timeout=30,
-                configure=_configure,
+                # The pool doubles its wait between attempts to connect, far beyond the end of an outage. So it
+                # gives up early, and the next try of whoever waits begins anew.
+                timeout=5,
+                reconnect_timeout=2,
+                configure=self._register_vector,
                 check=ConnectionPool.check_connection,
                 open=True,
             )
@@ -112,11 +122,6 @@ def set_scope(connection: Connection, scope: Mapping[str, str | None]) -> None:
         "set_config('rag.user', %(user)s, true)",
         full,
     )
-
-
-def _configure(connection: Connection) -> None:
-    register_vector(connection)
-    connection.rollback()
 
 
 def _with_role(url: str, role: Role | None) -> str:

@@ -26,6 +26,7 @@ MIN_RECALL = 0.99
 ONLINE_CHUNKS = 100_000  # a smaller index is built in seconds, which publishers wait for and readers do not notice
 _EF_STEPS = (64, 100, 200, 400, 800)
 _METRIC_OPS = {"cosine": "cosine_ops", "ip": "ip_ops", "l2": "l2_ops"}
+_LENGTH_SAMPLE = 2000  # chunks whose mean length stands for all
 _FLOOR_SAMPLE, _MIN_FLOOR_SAMPLE = 200, 20
 _MIN_BUILD_MEMORY = 64 << 20
 _MAX_BUILD_MEMORY = 4 << 30
@@ -119,8 +120,9 @@ def _refresh_statistics(
     # An edit is one chunk gone and one come: the number alone would never show it.
     if come + gone == 0 or come + gone < REFRESH_SHARE * at_statistics:
         return chunks, assumed, False, False
-    measured = connection.execute(_compose("measured_length", built)).fetchone()
-    length = float(measured[1] or 1.0) if measured else 1.0
+    percent = 100.0 if chunks <= _LENGTH_SAMPLE else 100.0 * _LENGTH_SAMPLE / chunks
+    measured = connection.execute(_compose("measured_length", built), {"percent": percent}).fetchone()
+    length = float(measured[0] or 1.0) if measured else 1.0
     rebuilt = chunks > 0 and abs(length - assumed) > DRIFT_SHARE * max(assumed, 1e-9)
     if rebuilt:
         connection.execute(_compose("reweigh_chunks", built), {"length": length})
@@ -151,7 +153,7 @@ def dense_floor(sample: Sequence[NDArray[np.float32]]) -> float:
 def _analyze(database: Database, built: BuiltProfile) -> None:
     with database.connect("owner", autocommit=True) as connection:
         connection.execute(sql.SQL("ANALYZE {}").format(sql.Identifier("rag", partition_name(built.id))))
-        connection.execute("ANALYZE rag.lexeme_stats")
+        connection.execute("ANALYZE rag.lexeme_stats, rag.knowledge_sources, rag.source_profiles, rag.source_documents")
 
 
 def ensure_hnsw(database: Database, built: BuiltProfile) -> HnswReport:

@@ -7,11 +7,13 @@ words separated by blanks; Postgres then stems them with the profile's text sear
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 # Bounds on what one text gives to `to_tsvector`: a tsvector ends at 1 MB, a sparsevec at 16,000 entries,
 # and a single "word" of a megabyte is no word.
 MAX_TOKENS = 12_000
 MAX_TOKEN_CHARS = 64
+_MEMO_CHARS = 40  # longer pieces hardly ever come again
 
 # Scripts written without blanks between words; Postgres has no dictionary for them.
 _UNSPACED = (
@@ -47,17 +49,32 @@ def lexical_text(text: str) -> str:
         if len(words) >= MAX_TOKENS:
             break
         bare = piece.strip(_EDGES)
-        if _is_plain(bare):  # four of five words of prose end here; the rest of the work is for the others
-            words.append(bare[:MAX_TOKEN_CHARS])
-            continue
-        for token in _TOKEN.findall(piece):
-            if _is_plain(token):
-                words.append(token[:MAX_TOKEN_CHARS])
-            elif _IS_UNSPACED.match(token):
-                words.extend(_bigrams(token))
-            else:
-                words.extend(_code_words(token))
+        if len(bare) > _MEMO_CHARS:
+            words.extend(_words(bare))
+        else:
+            words.extend(_remembered_words(bare))
     return " ".join(words[:MAX_TOKENS])
+
+
+@lru_cache(maxsize=30_000)
+def _remembered_words(piece: str) -> tuple[str, ...]:
+    """Words repeat: looking them up takes a quarter of the time of taking them apart again."""
+    return _words(piece)
+
+
+def _words(piece: str) -> tuple[str, ...]:
+    """The words of a piece of text without blanks."""
+    if _is_plain(piece):
+        return (piece[:MAX_TOKEN_CHARS],)
+    words: list[str] = []
+    for token in _TOKEN.findall(piece):
+        if _is_plain(token):
+            words.append(token[:MAX_TOKEN_CHARS])
+        elif _IS_UNSPACED.match(token):
+            words.extend(_bigrams(token))
+        else:
+            words.extend(_code_words(token))
+    return tuple(words)
 
 
 def _is_plain(word: str) -> bool:

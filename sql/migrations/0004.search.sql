@@ -267,6 +267,7 @@ BEGIN
     END IF;
     SELECT i.dense_floor INTO dense_floor FROM rag.index_state i WHERE i.embedding_profile_id = profile.id;
     -- Ranked before they are multiplied: where the trust is 0 all scores are.
+    -- LATERAL ... LIMIT 1: looked up row by row, also while statistics say that a table just filled is empty.
     RETURN QUERY EXECUTE format(
         'SELECT c.id, s.id, s.name, s.metadata, s.canonical_url, c.content, c.token_count, c.citation,
                 c.metadata, f.score * $6, f.dense_score, f.lexical_score
@@ -274,10 +275,18 @@ BEGIN
              SELECT id, %s AS score, dense_score, lexical_score FROM rag.fuse($1, $2, $3, $4, $5)
              ORDER BY 2 DESC, 1 LIMIT %s
          ) f
-         JOIN rag.knowledge_chunks c ON c.embedding_profile_id = %s AND c.id = f.id
-         JOIN rag.knowledge_sources s ON s.id = c.source_id AND s.tenant_id = %L
-         JOIN rag.source_profiles sp ON sp.embedding_profile_id = %3$s AND sp.source_id = s.id
-         WHERE sp.status = ''ready''
+         CROSS JOIN LATERAL (
+             SELECT c.id, c.source_id, c.content, c.token_count, c.citation, c.metadata
+             FROM rag.knowledge_chunks c WHERE c.embedding_profile_id = %s AND c.id = f.id LIMIT 1
+         ) c
+         CROSS JOIN LATERAL (
+             SELECT s.id, s.name, s.metadata, s.canonical_url
+             FROM rag.knowledge_sources s WHERE s.id = c.source_id AND s.tenant_id = %L LIMIT 1
+         ) s
+         CROSS JOIN LATERAL (
+             SELECT FROM rag.source_profiles sp
+             WHERE sp.embedding_profile_id = %3$s AND sp.source_id = s.id AND sp.status = ''ready'' LIMIT 1
+         ) sp
          ORDER BY f.score DESC, c.id',
         CASE mode WHEN 'dense' THEN 'dense_score' WHEN 'lexical' THEN 'lexical_score' ELSE 'score' END,
         top_k, profile.id, profile.tenant_id)

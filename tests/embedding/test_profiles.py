@@ -161,4 +161,4 @@ def test_the_built_in_profiles_differ_in_dimensions_alone() -> None:
         "static-128": 128,
         "static-256": 256,
     }
-    assert {(p.chunking.size, p.chunking.overlap) for p in BUILTIN_PROFILES.values()} == {(1600, 200)}
+    assert {(p.chunking.size, p.chunking.overlap) for p in BUILTIN_PROFILES.values()} == {(1200, 150)}
