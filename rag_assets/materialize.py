@@ -74,7 +74,7 @@ def outcome_of(results: Sequence[dg.ExecuteInProcessResult], bot: str, wall_seco
         for event in result.get_asset_materialization_events():
             metadata = event.materialization.metadata
             found[event.step_key or ""] = metadata
-            work += sum(float(metadata[name].value) for name in ("seconds", "write_seconds") if name in metadata)
+            work += sum(_seconds(metadata, name) for name in ("seconds", "write_seconds"))
     sources, published = found["sources"], found["knowledge_chunks"]
     embedded = found["profile_embeddings"]
     stages = [sources, found["chunks"], embedded, published]
@@ -96,6 +96,10 @@ def outcome_of(results: Sequence[dg.ExecuteInProcessResult], bot: str, wall_seco
         failures=tuple(failure for stage in stages for failure in _failures(stage)),
         activated=bot in str(published["activated"].value).split(", "),
     )
+
+
+def _seconds(metadata: Mapping[str, Any], name: str) -> float:
+    return float(metadata[name].value) if name in metadata else 0.0
 
 
 def _number(metadata: Mapping[str, Any], name: str) -> int:

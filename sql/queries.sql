@@ -88,10 +88,12 @@ WHERE p.id = %(profile)s AND p.status = 'building'
   AND EXISTS (SELECT FROM rag.source_profiles sp WHERE sp.embedding_profile_id = p.id AND sp.status = 'ready')
   AND NOT EXISTS (
       SELECT FROM rag.knowledge_sources s
-      LEFT JOIN rag.source_profiles sp ON sp.source_id = s.id AND sp.embedding_profile_id = p.id
       WHERE s.knowledge_space_id = p.knowledge_space_id
         AND s.status IN ('queued', 'processing', 'ready')
-        AND (sp.source_id IS NULL OR (sp.status = 'ready' AND sp.checksum <> s.checksum)))
+        AND NOT EXISTS (
+            SELECT FROM rag.source_profiles sp
+            WHERE sp.embedding_profile_id = p.id AND sp.source_id = s.id
+              AND (sp.status = 'failed' OR sp.checksum = s.checksum)))
 RETURNING p.id
 
 -- activate_first_profile --
