@@ -13,6 +13,7 @@ RagError
 │   ├── UnsupportedFormat no parser takes these bytes
 │   └── ParseError        a file that its parser could not read
 ├── EmbeddingError        a provider returned something that must not be stored
+├── PromotionRefused      the pointer to the active profile was not moved, with the reason
 └── ProfileNotReady       the bot has no active profile, or the profile is not built for it
 """
 
@@ -77,6 +78,10 @@ class ParseError(SourceError):
 
 class EmbeddingError(RagError):
     """An embedder returned the wrong number, shape or kind of vectors; nothing of it was stored."""
+
+
+class PromotionRefused(RagError):
+    """No passed verdict on this candidate, baseline and corpus; or another promotion was faster."""
 
 
 class ProfileNotReady(RagError):

@@ -486,3 +486,110 @@ DELETE FROM rag.bots WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR 
 
 -- erase_tenants --
 DELETE FROM rag.tenants WHERE id = %(tenant)s AND %(bot)s::text IS NULL
+
+-- add_eval_set --
+INSERT INTO rag.eval_sets (knowledge_space_id, tenant_id, bot_id, content_hash, queries, qrels)
+VALUES (%(space)s, %(tenant)s, %(bot)s, %(content_hash)s, %(queries)s, %(qrels)s)
+ON CONFLICT (knowledge_space_id, content_hash) DO NOTHING
+
+-- latest_eval_set --
+SELECT id, content_hash, queries, qrels FROM rag.eval_sets
+WHERE knowledge_space_id = %(space)s AND (%(content_hash)s::text IS NULL OR content_hash = %(content_hash)s)
+ORDER BY created_at DESC, id DESC LIMIT 1
+
+-- profile_snapshot --
+SELECT rag.profile_snapshot(%(profile)s)
+
+-- document_ids --
+-- What labels may name: the documents that the bot's sources hold.
+SELECT DISTINCT metadata ->> 'doc_id' FROM rag.knowledge_sources
+WHERE knowledge_space_id = %(space)s AND status <> 'deleted' AND metadata ? 'doc_id'
+
+-- coverage --
+-- Ready sources of the baseline, and those of them that the candidate does not serve in the same version.
+SELECT count(*), coalesce(array_agg(s.name ORDER BY s.name) FILTER (WHERE c.source_id IS NULL), '{}')
+FROM rag.source_profiles b
+JOIN rag.knowledge_sources s ON s.id = b.source_id
+LEFT JOIN rag.source_profiles c ON c.embedding_profile_id = %(candidate)s AND c.source_id = b.source_id
+    AND c.status = 'ready' AND c.checksum = b.checksum
+WHERE b.embedding_profile_id = %(baseline)s AND b.status = 'ready'
+
+-- index_recall --
+SELECT CASE WHEN chunks_at_hnsw = 0 THEN 1.0 ELSE recall_at_10 END
+FROM rag.index_state WHERE embedding_profile_id = %(profile)s
+
+-- add_eval_run --
+INSERT INTO rag.eval_runs (knowledge_space_id, tenant_id, bot_id, embedding_profile_id, eval_set_id, mode, settings,
+    snapshot, run_hash, metrics)
+VALUES (%(space)s, %(tenant)s, %(bot)s, %(profile)s, %(eval_set)s, %(mode)s, %(settings)s, %(snapshot)s,
+    %(run_hash)s, %(metrics)s)
+RETURNING id
+
+-- add_verdict --
+INSERT INTO rag.gate_verdicts (knowledge_space_id, tenant_id, bot_id, candidate_profile_id, baseline_profile_id,
+    candidate_run_id, baseline_run_id, candidate_snapshot, baseline_snapshot, policy, criteria, outcome)
+VALUES (%(space)s, %(tenant)s, %(bot)s, %(candidate)s, %(baseline)s, %(candidate_run)s, %(baseline_run)s,
+    %(candidate_snapshot)s, %(baseline_snapshot)s, %(policy)s, %(criteria)s, %(outcome)s)
+RETURNING id
+
+-- latest_verdict --
+SELECT id, outcome, criteria, candidate_snapshot = rag.profile_snapshot(candidate_profile_id),
+       baseline_snapshot = rag.profile_snapshot(baseline_profile_id), baseline_profile_id, created_at
+FROM rag.gate_verdicts
+WHERE candidate_profile_id = %(candidate)s
+ORDER BY created_at DESC, id DESC LIMIT 1
+
+-- pointers --
+SELECT active_profile_id, previous_profile_id, canary_profile_id, canary_percent
+FROM rag.knowledge_spaces WHERE id = %(space)s
+
+-- promote --
+-- The gate of record: the pointer moves only if the newest verdict on the candidate has passed, against the profile
+-- that is active now, on the corpus that both serve now. Two promotions at once: the second finds another baseline.
+UPDATE rag.knowledge_spaces k
+SET previous_profile_id = k.active_profile_id, active_profile_id = %(candidate)s,
+    canary_profile_id = NULL, canary_percent = 0
+WHERE k.id = %(space)s
+  AND k.active_profile_id = %(expected)s
+  AND EXISTS (SELECT FROM rag.embedding_profiles p WHERE p.id = %(candidate)s AND p.status = 'ready')
+  AND EXISTS (
+      SELECT FROM rag.gate_verdicts v
+      WHERE v.id = (SELECT id FROM rag.gate_verdicts WHERE candidate_profile_id = %(candidate)s
+                    ORDER BY created_at DESC, id DESC LIMIT 1)
+        AND v.outcome = 'passed' AND v.baseline_profile_id = k.active_profile_id
+        AND v.candidate_snapshot = rag.profile_snapshot(v.candidate_profile_id)
+        AND v.baseline_snapshot = rag.profile_snapshot(v.baseline_profile_id))
+RETURNING k.id
+
+-- force_promote --
+UPDATE rag.knowledge_spaces k
+SET previous_profile_id = k.active_profile_id, active_profile_id = %(candidate)s,
+    canary_profile_id = NULL, canary_percent = 0
+WHERE k.id = %(space)s AND k.active_profile_id = %(expected)s
+  AND EXISTS (SELECT FROM rag.embedding_profiles p WHERE p.id = %(candidate)s AND p.status = 'ready')
+RETURNING k.id
+
+-- roll_back --
+UPDATE rag.knowledge_spaces k
+SET active_profile_id = k.previous_profile_id, previous_profile_id = k.active_profile_id,
+    canary_profile_id = NULL, canary_percent = 0
+WHERE k.id = %(space)s AND k.active_profile_id = %(expected)s
+  AND EXISTS (SELECT FROM rag.embedding_profiles p WHERE p.id = k.previous_profile_id AND p.status = 'ready')
+RETURNING k.active_profile_id
+
+-- set_status --
+UPDATE rag.embedding_profiles SET status = %(status)s WHERE id = %(profile)s AND status <> 'retired'
+
+-- set_canary --
+UPDATE rag.knowledge_spaces k
+SET canary_profile_id = CASE WHEN %(percent)s > 0 THEN %(candidate)s::bigint END, canary_percent = %(percent)s
+WHERE k.id = %(space)s
+  AND (%(percent)s = 0 OR (k.active_profile_id <> %(candidate)s
+       AND EXISTS (SELECT FROM rag.embedding_profiles p WHERE p.id = %(candidate)s AND p.status = 'ready')))
+RETURNING k.id
+
+-- list_events --
+SELECT e.created_at, e.event, p.name, e.actor, e.evidence
+FROM rag.profile_events e JOIN rag.embedding_profiles p ON p.id = e.embedding_profile_id
+WHERE e.tenant_id = %(tenant)s AND e.bot_id = %(bot)s
+ORDER BY e.created_at DESC, e.id DESC LIMIT %(limit)s
