@@ -35,6 +35,7 @@ __all__ = [
     "corpus_ids",
     "labels_of_unknown_documents",
     "load_evalset",
+    "with_labels",
 ]
 
 QUERY_FILES = ("queries.jsonl", "topics.tsv", "queries.tsv", "topics.txt")
@@ -120,6 +121,19 @@ def load_evalset(
     critical |= _read_critical(folder / "critical.txt", queries.keys(), problems)
     flagged = tuple(replace(query, critical=query.id in critical) for query in queries.values())
     return EvalSet(flagged, qrels, frozenset(critical), tuple(problems))
+
+
+def with_labels(evalset: EvalSet, qrels_file: Path) -> EvalSet:
+    """The same questions with the labels of another file; queries that it marks are critical too.
+
+    Raises:
+        DatasetError: the file is missing or unreadable, a row cannot be understood, or rows contradict each other.
+    """
+    problems: list[Problem] = []
+    qrels, marked = _read_qrels(qrels_file, {query.id for query in evalset.queries}, problems)
+    critical = evalset.critical | marked
+    flagged = tuple(replace(query, critical=query.id in critical) for query in evalset.queries)
+    return EvalSet(flagged, qrels, critical, tuple(problems))
 
 
 def labels_of_unknown_documents(evalset: EvalSet, known_doc_ids: Collection[str]) -> tuple[str, ...]:

@@ -63,7 +63,7 @@ class GateInput:
     `active_sources` counts the ready sources of the active profile, `missing_sources` names those that the
     candidate lacks. `unknown_documents` are labelled and exist in no source. `invalid_scores` counts scores of
     the candidate's run that are not finite. `index_recall` is 1 where the search is exact. `same_spec` says that
-    candidate and baseline are built alike.
+    candidate and baseline are built alike. `unstable` says why two measurements cannot be compared at all.
     """
 
     candidate: Evaluation
@@ -77,6 +77,7 @@ class GateInput:
     unknown_documents: tuple[str, ...] = ()
     invalid_scores: int = 0
     same_spec: bool = False
+    unstable: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
 
 
@@ -132,7 +133,9 @@ def decide(given: GateInput, policy: GatePolicy) -> Verdict:
     """Judge every criterion of the policy."""
     criteria = tuple(_criteria(given, policy))
     outcome: Outcome = "passed"
-    if any(criterion.passed is False for criterion in criteria):
+    if given.unstable:
+        outcome = "undecided"  # not even a refusal can rest on what was measured
+    elif any(criterion.passed is False for criterion in criteria):
         outcome = "refused"
     elif any(criterion.passed is None for criterion in criteria):
         outcome = "undecided"
@@ -140,6 +143,8 @@ def decide(given: GateInput, policy: GatePolicy) -> Verdict:
 
 
 def _criteria(given: GateInput, policy: GatePolicy) -> Iterator[Criterion]:
+    if given.unstable:
+        yield Criterion("stable_measurement", None, len(given.unstable), 0, "; ".join(given.unstable))
     yield _coverage(given)
     yield _run_not_empty(given)
     yield (scores := _valid_scores(given))

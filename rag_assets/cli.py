@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from rag_assets.commands import catalogue, erase, ingest, search, server
+from rag_assets.commands import catalogue, erase, ingest, rollout, search, server, sweep
 from rag_assets.commands.shell import RagGroup
 
 app = typer.Typer(
@@ -45,6 +45,11 @@ app.add_typer(catalogue.profile_app, name="profile")
 app.command()(ingest.ingest)
 app.command()(search.sources)
 app.command()(search.search)
+app.add_typer(sweep.eval_app, name="eval")
+app.command()(rollout.promote)
+app.command()(rollout.rollback)
+app.command()(rollout.canary)
+app.command()(rollout.events)
 app.command()(erase.erase)
 app.command()(server.dev)
 

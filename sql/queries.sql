@@ -393,11 +393,13 @@ SELECT embedding FROM rag.knowledge_chunks WHERE embedding_profile_id = {profile
 ORDER BY md5(id::text) LIMIT %(limit)s
 
 -- profile_for_search --
-SELECT k.id, p.id, p.name, p.provider, p.model, p.dimensions, p.distance_metric, p.task_instruction,
+-- One row, or two: the active profile and the one that shares its requests.
+SELECT k.id, k.canary_percent, coalesce(p.id = k.canary_profile_id, false), p.id, p.name, p.provider, p.model, p.dimensions, p.distance_metric, p.task_instruction,
        p.normalized, p.chunking, p.index, p.lexical, p.status
 FROM rag.knowledge_spaces k
 LEFT JOIN rag.embedding_profiles p ON p.knowledge_space_id = k.id AND p.status <> 'retired'
-    AND CASE WHEN %(name)s::text IS NULL THEN p.id = k.active_profile_id ELSE p.name = %(name)s END
+    AND CASE WHEN %(name)s::text IS NOT NULL THEN p.name = %(name)s
+             ELSE p.id = k.active_profile_id OR (%(canary)s AND p.id = k.canary_profile_id) END
 WHERE k.tenant_id = %(tenant)s AND k.bot_id = %(bot)s AND k.name = 'default'
 
 -- search --
@@ -432,6 +434,12 @@ UNION ALL SELECT 'index_state', count(*) FROM rag.index_state
 WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
 UNION ALL SELECT 'profile_events', count(*) FROM rag.profile_events
 WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
+UNION ALL SELECT 'gate_verdicts', count(*) FROM rag.gate_verdicts
+WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
+UNION ALL SELECT 'eval_runs', count(*) FROM rag.eval_runs
+WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
+UNION ALL SELECT 'eval_sets', count(*) FROM rag.eval_sets
+WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
 UNION ALL SELECT 'embedding_profiles', count(*) FROM rag.embedding_profiles
 WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
 UNION ALL SELECT 'knowledge_spaces', count(*) FROM rag.knowledge_spaces
@@ -443,7 +451,8 @@ WHERE id = %(tenant)s AND %(bot)s::text IS NULL
 
 -- erase_pointers --
 -- From here on nothing of it is served, and the profiles can go.
-UPDATE rag.knowledge_spaces SET active_profile_id = NULL, canary_profile_id = NULL, canary_percent = 0
+UPDATE rag.knowledge_spaces
+SET active_profile_id = NULL, previous_profile_id = NULL, canary_profile_id = NULL, canary_percent = 0
 WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
 
 -- erase_source_profiles --
@@ -475,6 +484,15 @@ DELETE FROM rag.index_state WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS N
 -- erase_profile_events --
 DELETE FROM rag.profile_events WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
 
+-- erase_gate_verdicts --
+DELETE FROM rag.gate_verdicts WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
+
+-- erase_eval_runs --
+DELETE FROM rag.eval_runs WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
+
+-- erase_eval_sets --
+DELETE FROM rag.eval_sets WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
+
 -- erase_embedding_profiles --
 DELETE FROM rag.embedding_profiles WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
 
@@ -488,14 +506,18 @@ DELETE FROM rag.bots WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR 
 DELETE FROM rag.tenants WHERE id = %(tenant)s AND %(bot)s::text IS NULL
 
 -- add_eval_set --
-INSERT INTO rag.eval_sets (knowledge_space_id, tenant_id, bot_id, content_hash, queries, qrels)
-VALUES (%(space)s, %(tenant)s, %(bot)s, %(content_hash)s, %(queries)s, %(qrels)s)
-ON CONFLICT (knowledge_space_id, content_hash) DO NOTHING
+-- The set imported last is the bot's own; one that was only measured with is kept for its runs and never becomes that.
+INSERT INTO rag.eval_sets (knowledge_space_id, tenant_id, bot_id, content_hash, queries, qrels, imported_at)
+VALUES (%(space)s, %(tenant)s, %(bot)s, %(content_hash)s, %(queries)s, %(qrels)s,
+    CASE WHEN %(imported)s THEN now() END)
+ON CONFLICT (knowledge_space_id, content_hash) DO UPDATE
+SET imported_at = coalesce(excluded.imported_at, eval_sets.imported_at)
+RETURNING id
 
 -- latest_eval_set --
 SELECT id, content_hash, queries, qrels FROM rag.eval_sets
-WHERE knowledge_space_id = %(space)s AND (%(content_hash)s::text IS NULL OR content_hash = %(content_hash)s)
-ORDER BY created_at DESC, id DESC LIMIT 1
+WHERE knowledge_space_id = %(space)s AND imported_at IS NOT NULL
+ORDER BY imported_at DESC, id DESC LIMIT 1
 
 -- profile_snapshot --
 SELECT rag.profile_snapshot(%(profile)s)

@@ -248,6 +248,29 @@ $$;
 
 ALTER FUNCTION rag.profile_in_scope() OWNER TO rag_search;
 
+CREATE TABLE rag.source_profiles (
+    embedding_profile_id bigint NOT NULL,
+    source_id uuid NOT NULL,
+    tenant_id rag.key NOT NULL,
+    bot_id rag.key NOT NULL,
+    status text NOT NULL,
+    checksum text NOT NULL,
+    chunk_count integer DEFAULT 0 NOT NULL,
+    error_message text,
+    updated_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT source_profiles_status_check CHECK ((status = ANY (ARRAY['ready'::text, 'failed'::text])))
+);
+
+ALTER TABLE ONLY rag.source_profiles FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE rag.source_profiles OWNER TO rag_owner;
+
+CREATE FUNCTION rag.profile_snapshot(profile_id bigint) RETURNS text
+    LANGUAGE sql STABLE
+    RETURN (SELECT md5(COALESCE(string_agg(((source_profiles.source_id)::text || source_profiles.checksum), ','::text ORDER BY source_profiles.source_id), ''::text)) AS md5 FROM rag.source_profiles WHERE ((source_profiles.embedding_profile_id = profile_snapshot.profile_id) AND (source_profiles.status = 'ready'::text)));
+
+ALTER FUNCTION rag.profile_snapshot(profile_id bigint) OWNER TO rag_owner;
+
 CREATE FUNCTION rag.refuse_profile_change() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
@@ -474,6 +497,91 @@ ALTER TABLE rag.embedding_profiles ALTER COLUMN id ADD GENERATED ALWAYS AS IDENT
     CACHE 1
 );
 
+CREATE TABLE rag.eval_runs (
+    id bigint NOT NULL,
+    knowledge_space_id uuid NOT NULL,
+    tenant_id rag.key NOT NULL,
+    bot_id rag.key NOT NULL,
+    embedding_profile_id bigint NOT NULL,
+    eval_set_id bigint NOT NULL,
+    mode text NOT NULL,
+    settings jsonb DEFAULT '{}'::jsonb NOT NULL,
+    snapshot text NOT NULL,
+    run_hash text NOT NULL,
+    metrics jsonb NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT eval_runs_mode_check CHECK ((mode = ANY (ARRAY['dense'::text, 'lexical'::text, 'hybrid'::text])))
+);
+
+ALTER TABLE ONLY rag.eval_runs FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE rag.eval_runs OWNER TO rag_owner;
+
+ALTER TABLE rag.eval_runs ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME rag.eval_runs_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE rag.eval_sets (
+    id bigint NOT NULL,
+    knowledge_space_id uuid NOT NULL,
+    tenant_id rag.key NOT NULL,
+    bot_id rag.key NOT NULL,
+    content_hash text NOT NULL,
+    queries jsonb NOT NULL,
+    qrels jsonb NOT NULL,
+    imported_at timestamp with time zone,
+    created_at timestamp with time zone DEFAULT now() NOT NULL
+);
+
+ALTER TABLE ONLY rag.eval_sets FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE rag.eval_sets OWNER TO rag_owner;
+
+ALTER TABLE rag.eval_sets ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME rag.eval_sets_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE rag.gate_verdicts (
+    id bigint NOT NULL,
+    knowledge_space_id uuid NOT NULL,
+    tenant_id rag.key NOT NULL,
+    bot_id rag.key NOT NULL,
+    candidate_profile_id bigint NOT NULL,
+    baseline_profile_id bigint NOT NULL,
+    candidate_run_id bigint NOT NULL,
+    baseline_run_id bigint NOT NULL,
+    candidate_snapshot text NOT NULL,
+    baseline_snapshot text NOT NULL,
+    policy jsonb NOT NULL,
+    criteria jsonb NOT NULL,
+    outcome text NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT gate_verdicts_outcome_check CHECK ((outcome = ANY (ARRAY['passed'::text, 'refused'::text, 'undecided'::text])))
+);
+
+ALTER TABLE ONLY rag.gate_verdicts FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE rag.gate_verdicts OWNER TO rag_owner;
+
+ALTER TABLE rag.gate_verdicts ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME rag.gate_verdicts_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
 CREATE TABLE rag.index_state (
     embedding_profile_id bigint NOT NULL,
     tenant_id rag.key NOT NULL,
@@ -561,7 +669,9 @@ CREATE TABLE rag.knowledge_spaces (
     canary_profile_id bigint,
     canary_percent smallint DEFAULT 0 NOT NULL,
     created_at timestamp with time zone DEFAULT now() NOT NULL,
+    previous_profile_id bigint,
     CONSTRAINT knowledge_spaces_canary_percent_check CHECK (((canary_percent >= 0) AND (canary_percent <= 100))),
+    CONSTRAINT knowledge_spaces_check CHECK (((canary_profile_id IS NULL) = (canary_percent = 0))),
     CONSTRAINT knowledge_spaces_visibility_scope_check CHECK ((visibility_scope = ANY (ARRAY['bot'::text, 'tenant'::text, 'user'::text])))
 );
 
@@ -590,7 +700,7 @@ CREATE TABLE rag.profile_events (
     actor text DEFAULT SESSION_USER NOT NULL,
     evidence jsonb DEFAULT '{}'::jsonb NOT NULL,
     created_at timestamp with time zone DEFAULT now() NOT NULL,
-    CONSTRAINT profile_events_event_check CHECK ((event = ANY (ARRAY['created'::text, 'ready'::text, 'activated'::text, 'retired'::text])))
+    CONSTRAINT profile_events_event_check CHECK ((event = ANY (ARRAY['created'::text, 'ready'::text, 'activated'::text, 'promoted'::text, 'forced'::text, 'rolled_back'::text, 'canary'::text, 'retired'::text, 'dropped'::text])))
 );
 
 ALTER TABLE ONLY rag.profile_events FORCE ROW LEVEL SECURITY;
@@ -647,23 +757,6 @@ CREATE TABLE rag.source_files (
 ALTER TABLE ONLY rag.source_files FORCE ROW LEVEL SECURITY;
 
 ALTER TABLE rag.source_files OWNER TO rag_owner;
-
-CREATE TABLE rag.source_profiles (
-    embedding_profile_id bigint NOT NULL,
-    source_id uuid NOT NULL,
-    tenant_id rag.key NOT NULL,
-    bot_id rag.key NOT NULL,
-    status text NOT NULL,
-    checksum text NOT NULL,
-    chunk_count integer DEFAULT 0 NOT NULL,
-    error_message text,
-    updated_at timestamp with time zone DEFAULT now() NOT NULL,
-    CONSTRAINT source_profiles_status_check CHECK ((status = ANY (ARRAY['ready'::text, 'failed'::text])))
-);
-
-ALTER TABLE ONLY rag.source_profiles FORCE ROW LEVEL SECURITY;
-
-ALTER TABLE rag.source_profiles OWNER TO rag_owner;
 
 CREATE VIEW rag.source_overview WITH (security_invoker='true') AS
  SELECT s.tenant_id,
@@ -738,6 +831,18 @@ ALTER TABLE ONLY rag.embedding_profiles
 ALTER TABLE ONLY rag.embedding_profiles
     ADD CONSTRAINT embedding_profiles_pkey PRIMARY KEY (id);
 
+ALTER TABLE ONLY rag.eval_runs
+    ADD CONSTRAINT eval_runs_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY rag.eval_sets
+    ADD CONSTRAINT eval_sets_knowledge_space_id_content_hash_key UNIQUE (knowledge_space_id, content_hash);
+
+ALTER TABLE ONLY rag.eval_sets
+    ADD CONSTRAINT eval_sets_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY rag.gate_verdicts
+    ADD CONSTRAINT gate_verdicts_pkey PRIMARY KEY (id);
+
 ALTER TABLE ONLY rag.index_state
     ADD CONSTRAINT index_state_pkey PRIMARY KEY (embedding_profile_id);
 
@@ -785,6 +890,8 @@ ALTER TABLE ONLY rag.yoyo_lock
 
 CREATE UNIQUE INDEX embedding_profiles_name ON rag.embedding_profiles USING btree (knowledge_space_id, name) WHERE (status <> 'retired'::text);
 
+CREATE INDEX gate_verdicts_candidate ON rag.gate_verdicts USING btree (candidate_profile_id, created_at);
+
 CREATE INDEX knowledge_chunks_source ON ONLY rag.knowledge_chunks USING btree (source_id);
 
 CREATE INDEX knowledge_sources_file ON rag.knowledge_sources USING btree (knowledge_space_id, file_hash);
@@ -807,6 +914,27 @@ ALTER TABLE ONLY rag.bots
 ALTER TABLE ONLY rag.embedding_profiles
     ADD CONSTRAINT embedding_profiles_knowledge_space_id_tenant_id_bot_id_fkey FOREIGN KEY (knowledge_space_id, tenant_id, bot_id) REFERENCES rag.knowledge_spaces(id, tenant_id, bot_id);
 
+ALTER TABLE ONLY rag.eval_runs
+    ADD CONSTRAINT eval_runs_embedding_profile_id_fkey FOREIGN KEY (embedding_profile_id) REFERENCES rag.embedding_profiles(id);
+
+ALTER TABLE ONLY rag.eval_runs
+    ADD CONSTRAINT eval_runs_eval_set_id_fkey FOREIGN KEY (eval_set_id) REFERENCES rag.eval_sets(id);
+
+ALTER TABLE ONLY rag.eval_sets
+    ADD CONSTRAINT eval_sets_knowledge_space_id_tenant_id_bot_id_fkey FOREIGN KEY (knowledge_space_id, tenant_id, bot_id) REFERENCES rag.knowledge_spaces(id, tenant_id, bot_id);
+
+ALTER TABLE ONLY rag.gate_verdicts
+    ADD CONSTRAINT gate_verdicts_baseline_profile_id_fkey FOREIGN KEY (baseline_profile_id) REFERENCES rag.embedding_profiles(id);
+
+ALTER TABLE ONLY rag.gate_verdicts
+    ADD CONSTRAINT gate_verdicts_baseline_run_id_fkey FOREIGN KEY (baseline_run_id) REFERENCES rag.eval_runs(id);
+
+ALTER TABLE ONLY rag.gate_verdicts
+    ADD CONSTRAINT gate_verdicts_candidate_profile_id_fkey FOREIGN KEY (candidate_profile_id) REFERENCES rag.embedding_profiles(id);
+
+ALTER TABLE ONLY rag.gate_verdicts
+    ADD CONSTRAINT gate_verdicts_candidate_run_id_fkey FOREIGN KEY (candidate_run_id) REFERENCES rag.eval_runs(id);
+
 ALTER TABLE ONLY rag.index_state
     ADD CONSTRAINT index_state_embedding_profile_id_fkey FOREIGN KEY (embedding_profile_id) REFERENCES rag.embedding_profiles(id);
 
@@ -821,6 +949,9 @@ ALTER TABLE ONLY rag.knowledge_spaces
 
 ALTER TABLE ONLY rag.knowledge_spaces
     ADD CONSTRAINT knowledge_spaces_canary_profile_id_id_tenant_id_bot_id_fkey FOREIGN KEY (canary_profile_id, id, tenant_id, bot_id) REFERENCES rag.embedding_profiles(id, knowledge_space_id, tenant_id, bot_id);
+
+ALTER TABLE ONLY rag.knowledge_spaces
+    ADD CONSTRAINT knowledge_spaces_previous_profile_id_id_tenant_id_bot_id_fkey FOREIGN KEY (previous_profile_id, id, tenant_id, bot_id) REFERENCES rag.embedding_profiles(id, knowledge_space_id, tenant_id, bot_id);
 
 ALTER TABLE ONLY rag.knowledge_spaces
     ADD CONSTRAINT knowledge_spaces_tenant_id_bot_id_fkey FOREIGN KEY (tenant_id, bot_id) REFERENCES rag.bots(tenant_id, id);
@@ -865,6 +996,12 @@ ALTER TABLE rag.embedding_cache ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE rag.embedding_profiles ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE rag.eval_runs ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE rag.eval_sets ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE rag.gate_verdicts ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE rag.index_state ENABLE ROW LEVEL SECURITY;
 
 CREATE POLICY ingest ON rag.bots TO rag_ingest USING (((tenant_id)::text = rag.scope_tenant())) WITH CHECK (((tenant_id)::text = rag.scope_tenant()));
@@ -872,6 +1009,12 @@ CREATE POLICY ingest ON rag.bots TO rag_ingest USING (((tenant_id)::text = rag.s
 CREATE POLICY ingest ON rag.embedding_cache TO rag_ingest USING (((tenant_id)::text = rag.scope_tenant())) WITH CHECK (((tenant_id)::text = rag.scope_tenant()));
 
 CREATE POLICY ingest ON rag.embedding_profiles TO rag_ingest USING (((tenant_id)::text = rag.scope_tenant())) WITH CHECK (((tenant_id)::text = rag.scope_tenant()));
+
+CREATE POLICY ingest ON rag.eval_runs TO rag_ingest USING (((tenant_id)::text = rag.scope_tenant())) WITH CHECK (((tenant_id)::text = rag.scope_tenant()));
+
+CREATE POLICY ingest ON rag.eval_sets TO rag_ingest USING (((tenant_id)::text = rag.scope_tenant())) WITH CHECK (((tenant_id)::text = rag.scope_tenant()));
+
+CREATE POLICY ingest ON rag.gate_verdicts TO rag_ingest USING (((tenant_id)::text = rag.scope_tenant())) WITH CHECK (((tenant_id)::text = rag.scope_tenant()));
 
 CREATE POLICY ingest ON rag.index_state TO rag_ingest USING (((tenant_id)::text = rag.scope_tenant())) WITH CHECK (((tenant_id)::text = rag.scope_tenant()));
 
@@ -955,6 +1098,10 @@ REVOKE ALL ON FUNCTION rag.lexical_candidates(profile rag.embedding_profiles, qu
 
 REVOKE ALL ON FUNCTION rag.profile_in_scope() FROM PUBLIC;
 
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.source_profiles TO rag_ingest;
+GRANT SELECT ON TABLE rag.source_profiles TO rag_app;
+GRANT SELECT ON TABLE rag.source_profiles TO rag_search;
+
 REVOKE ALL ON FUNCTION rag.search(mode text, query_vector public.vector, query_text text, top_k integer, candidates integer, dense_weight double precision, fusion text, filters jsonb, exact boolean) FROM PUBLIC;
 GRANT ALL ON FUNCTION rag.search(mode text, query_vector public.vector, query_text text, top_k integer, candidates integer, dense_weight double precision, fusion text, filters jsonb, exact boolean) TO rag_app;
 
@@ -963,6 +1110,14 @@ REVOKE ALL ON FUNCTION rag.source_condition(profile rag.embedding_profiles, filt
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.bots TO rag_ingest;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.embedding_cache TO rag_ingest;
+
+GRANT SELECT,INSERT,DELETE ON TABLE rag.eval_runs TO rag_ingest;
+
+GRANT SELECT,INSERT,DELETE ON TABLE rag.eval_sets TO rag_ingest;
+
+GRANT UPDATE(imported_at) ON TABLE rag.eval_sets TO rag_ingest;
+
+GRANT SELECT,INSERT,DELETE ON TABLE rag.gate_verdicts TO rag_ingest;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.index_state TO rag_ingest;
 GRANT SELECT ON TABLE rag.index_state TO rag_search;
@@ -990,10 +1145,6 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.source_documents TO rag_ingest;
 GRANT SELECT ON TABLE rag.source_documents TO rag_app;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.source_files TO rag_ingest;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.source_profiles TO rag_ingest;
-GRANT SELECT ON TABLE rag.source_profiles TO rag_app;
-GRANT SELECT ON TABLE rag.source_profiles TO rag_search;
 
 GRANT SELECT ON TABLE rag.source_overview TO rag_ingest;
 GRANT SELECT ON TABLE rag.source_overview TO rag_app;

@@ -139,6 +139,46 @@ def add_profile(
     return Answer({**_payload(profile), "created": created}, lambda console: console.print(text, markup=False))
 
 
+@profile_app.command("diff")
+def diff_profiles(
+    first: Annotated[str, typer.Argument(metavar="P", help="Name of a profile.", show_default=False)],
+    second: Annotated[str, typer.Argument(metavar="Q", help="Name of another.", show_default=False)],
+    as_json: Json = False,
+) -> Answer:
+    """Show in what two profiles differ. Without a difference their chunks, vectors and indexes are equal."""
+    from rag_assets.keys import check_key
+    from rag_assets.store.profiles import get_spec
+
+    for name in (first, second):
+        check_key(name, "profile")
+    with ready_database() as database, database.transaction("ingest", {}) as connection:
+        one, other = (_flat(get_spec(connection, name).model_dump(mode="json")) for name in (first, second))
+    found = {
+        name: [one.get(name), other.get(name)]
+        for name in sorted({*one, *other} - {"name"})
+        if one.get(name) != other.get(name)
+    }
+
+    def show(console: Console) -> None:
+        if not found:
+            console.print(f"{first} and {second} are built alike", markup=False)
+            return
+        table = Table("part", first, second)
+        for name, values in found.items():
+            table.add_row(name, *("–" if value is None else str(value) for value in values))
+        console.print(table)
+
+    return Answer({"profiles": [first, second], "differences": found}, show)
+
+
+def _flat(value: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested objects as `chunking.size`."""
+    flat: dict[str, Any] = {}
+    for name, item in value.items():
+        flat |= _flat(item, f"{prefix}{name}.") if isinstance(item, dict) else {prefix + name: item}
+    return flat
+
+
 def _payload(profile: EmbeddingProfile) -> dict[str, Any]:
     return {**profile.model_dump(mode="json"), "spec_hash": profile.spec_hash}
 

@@ -39,6 +39,13 @@ def search(
     user: Annotated[
         str | None, typer.Option(help="The user who asks; private sources of no one else are searched.")
     ] = None,
+    request_key: Annotated[
+        str | None,
+        typer.Option(
+            help="Decides whether a canary answers: the same key, the same profile. (default: never)",
+            show_default=False,
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> Answer:
     """Search what a bot knows; nothing of another tenant or bot is ever returned.
@@ -57,7 +64,7 @@ def search(
         if key is not None:
             check_key(key, kind)
     with ready_database() as database:
-        name, found = run_search(database, query, tenant, bot, profile, mode.value, k, user)
+        name, found = run_search(database, query, tenant, bot, profile, mode.value, k, user, request_key)
     payload = {
         "profile": name,
         "mode": mode.value,
@@ -77,12 +84,13 @@ def run_search(
     mode: str = "hybrid",
     k: int = 8,
     user: str | None = None,
+    request_key: str | None = None,
 ) -> tuple[str, Retrieval]:
     """Search a bot; returns the name of the profile that was searched, and what was found."""
     from rag_assets.retrieval import DenseRetriever, HybridRetriever, LexicalRetriever, open_scope
 
     retrievers = {"dense": DenseRetriever, "lexical": LexicalRetriever, "hybrid": HybridRetriever}
-    scope, spec = open_scope(database, tenant, bot, profile, user)
+    scope, spec = open_scope(database, tenant, bot, profile, user, request_key)
     return spec.name, retrievers[mode](database, spec).search(query, scope, k)
 
 

@@ -28,10 +28,14 @@ _CONTROLS = {code: "\N{REPLACEMENT CHARACTER}" for code in (*range(32), 127, *ra
 
 @dataclass(frozen=True)
 class Answer:
-    """What a command found: `payload` is printed with --json, otherwise `show` prints to the console."""
+    """What a command found: `payload` is printed with --json, otherwise `show` prints to the console.
+
+    `code` is the exit code: an answer may be "no".
+    """
 
     payload: Mapping[str, Any]
     show: Callable[[Console], None]
+    code: int = 0
 
 
 def printable(text: object) -> str:
@@ -83,7 +87,7 @@ def guarded(run: Callable[[], Any], as_json: bool = False) -> int:
             answer = run()
         if isinstance(answer, Answer):
             _print(answer, as_json)
-            return 0
+            return answer.code
         return answer if isinstance(answer, int) else 0
     except (KeyboardInterrupt, typer.Abort):
         return INTERRUPTED

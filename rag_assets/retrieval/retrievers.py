@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Protocol, TypeVar
+from uuid import UUID
 
 import numpy as np
 import psycopg
@@ -67,9 +69,17 @@ def _as_app(database: Database, work: Callable[[Connection], _T]) -> _T:
 
 
 def open_scope(
-    database: Database, tenant: str, bot: str, profile: str | None = None, user_id: str | None = None
+    database: Database,
+    tenant: str,
+    bot: str,
+    profile: str | None = None,
+    user_id: str | None = None,
+    request_key: str | None = None,
 ) -> tuple[RetrievalScope, EmbeddingProfile]:
     """Look up a bot's active profile (or the one named) and return the scope and the profile to search with.
+
+    Where the bot has a canary, its share of the values of `request_key` gets that profile, the same value always
+    the same one: pass a conversation or a user. Without a key, or with a profile named, no canary answers.
 
     Raises:
         UnknownBot: no such tenant or bot. The app may not list tenants, so neither is told apart.
@@ -77,17 +87,17 @@ def open_scope(
         DatabaseUnavailable: after retries.
     """
 
-    def look_up(connection: Connection) -> tuple[Any, ...] | None:
+    def look_up(connection: Connection) -> list[tuple[Any, ...]]:
         set_scope(connection, {"tenant": tenant, "bot": bot})
-        names = {"tenant": tenant, "bot": bot, "name": profile}
-        return connection.execute(query("profile_for_search"), names).fetchone()
+        names = {"tenant": tenant, "bot": bot, "name": profile, "canary": request_key is not None}
+        return connection.execute(query("profile_for_search"), names).fetchall()
 
-    row = _as_app(database, look_up)
-    if row is None:
+    rows = _as_app(database, look_up)
+    if not rows:
         raise UnknownBot(
             f"no bot {bot!r} of tenant {tenant!r}. Create it with: rag ingest PATH --tenant {tenant} --bot {bot}"
         )
-    space, profile_id, *columns, status = row
+    space, profile_id, *columns, status = _chosen(rows, request_key)
     if profile_id is None or status not in ("ready", "active"):
         wanted = f"profile {profile!r}" if profile else "active profile"
         raise ProfileNotReady(
@@ -100,6 +110,22 @@ def open_scope(
     )  # fmt: skip
     spec = EmbeddingProfile.model_validate(dict(zip(names, columns, strict=True)))
     return RetrievalScope(tenant, bot, space, profile_id, user_id), spec
+
+
+def _chosen(rows: list[tuple[Any, ...]], request_key: str | None) -> tuple[Any, ...]:
+    """Of the active profile and its canary, each `(space, percent, is canary, profile, …)`, the one that answers."""
+    space, percent, *_ = rows[0]
+    if len(rows) > 1:
+        takes = request_key is not None and in_canary(space, request_key, percent)
+        rows = [row for row in rows if row[2] is takes]
+    space, _, _, *profile = rows[0]
+    return (space, *profile)
+
+
+def in_canary(space: UUID, request_key: str, percent: int) -> bool:
+    """Whether the canary answers this key: its hash decides, so that a conversation does not change its mind."""
+    digest = hashlib.blake2b(space.bytes + request_key.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "big") % 100 < percent
 
 
 class _PostgresRetriever:

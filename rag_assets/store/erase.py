@@ -17,7 +17,8 @@ from rag_assets.store.tenants import list_bots, list_tenants
 # In the order of their foreign keys: what points comes before what is pointed at.
 _TABLES = (
     "source_profiles", "source_documents", "source_files", "knowledge_sources", "source_roots",
-    "embedding_cache", "lexeme_stats", "index_state", "profile_events", "embedding_profiles",
+    "embedding_cache", "lexeme_stats", "index_state", "profile_events",
+    "gate_verdicts", "eval_runs", "eval_sets", "embedding_profiles",
     "knowledge_spaces", "bots", "tenants",
 )  # fmt: skip
 _ATTEMPTS = 3  # an ingest that runs meanwhile can add rows between two steps

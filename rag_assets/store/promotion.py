@@ -83,9 +83,7 @@ def roll_back(database: Database, tenant: str, bot: str, reason: str = "") -> Mo
         pointers = pointers_of(connection, space)
         row = connection.execute(query("roll_back"), {"space": space.id, "expected": pointers.active}).fetchone()
         if row is None or pointers.active is None:
-            raise PromotionRefused(
-                f"bot {bot!r} of tenant {tenant!r} has no profile to go back to that is still built"
-            )
+            raise PromotionRefused(f"bot {bot!r} of tenant {tenant!r} has no profile to go back to that is still built")
         before, now = by_id[pointers.active], by_id[row[0]]
         _set_statuses(connection, now, before)
         record_event(connection, now, "rolled_back", {"from": before.profile.name, "reason": reason})
@@ -154,7 +152,9 @@ def _why_not(connection: Connection, wanted: BuiltProfile, active: BuiltProfile)
         failed = "; ".join(c["reason"] for c in criteria if c["passed"] is not True)
         return f"the verdict on {name!r} of {when} is {outcome}: {failed}"
     if baseline != active.id:
-        return f"the verdict on {name!r} of {when} compares it with another profile than {active.profile.name!r}: {gate}"
+        return (
+            f"the verdict on {name!r} of {when} compares it with another profile than {active.profile.name!r}: {gate}"
+        )
     if not (same_candidate and same_baseline):
         return f"the sources have changed since the verdict on {name!r} of {when}. Ask for a new one: {gate}"
     return f"another promotion of bot {wanted.bot!r} was faster"

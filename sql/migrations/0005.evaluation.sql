@@ -20,6 +20,7 @@ CREATE TABLE rag.eval_sets (
     content_hash text NOT NULL,
     queries jsonb NOT NULL,   -- [{id, text, critical, kind}]
     qrels jsonb NOT NULL,     -- {query: {document: grade}}
+    imported_at timestamptz,  -- NULL: only measured with, never the bot's own set
     created_at timestamptz NOT NULL DEFAULT now(),
     FOREIGN KEY (knowledge_space_id, tenant_id, bot_id)
         REFERENCES rag.knowledge_spaces (id, tenant_id, bot_id),
@@ -73,6 +74,7 @@ BEGIN
              USING (tenant_id = rag.scope_tenant()) WITH CHECK (tenant_id = rag.scope_tenant())', t);
     END LOOP;
 END $$;
+GRANT UPDATE (imported_at) ON rag.eval_sets TO rag_ingest;
 
 -- What a profile serves, as one hash: each published source in its published version.
 CREATE FUNCTION rag.profile_snapshot(profile_id bigint) RETURNS text LANGUAGE sql STABLE

@@ -1,0 +1,105 @@
+"""Put labelled queries to profiles, and listen to what comes back and how long it takes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from evals.datasets import EvalSet
+from evals.runs import RetrievalRun, RunError
+from rag_assets.progress import stage
+from rag_assets.retrieval import RetrievalScope, Retriever, open_scope
+from rag_assets.retrieval.retrievers import RETRIEVERS
+from rag_assets.store.database import Database
+from rag_assets.store.search import Fusion, Mode
+
+STAGES = ("total", "embed", "search")
+_WARM_UP = 3  # queries asked before anything is timed: they load models and fill caches
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """How queries are put: `depth` chunks each; weight of the dense list and kind of fusion in hybrid mode."""
+
+    dense_weight: float = 0.5
+    fusion: Fusion = "minmax"
+    depth: int = 100
+
+
+@dataclass(frozen=True)
+class Answers:
+    """A run, and what was wrong with it: scores that are no finite numbers, and answers with less than was asked."""
+
+    run: RetrievalRun
+    invalid_scores: int = 0
+    degraded: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Target:
+    """A profile and a way to search it, ready to be asked."""
+
+    retriever: Retriever
+    scope: RetrievalScope
+
+
+def target_of(
+    database: Database, tenant: str, bot: str, profile: str, mode: Mode, settings: RunSettings | None = None
+) -> Target:
+    """A profile to be asked.
+
+    Raises:
+        ProfileNotReady: it is not completely built.
+    """
+    settings = settings or RunSettings()
+    scope, spec = open_scope(database, tenant, bot, profile)
+    retriever = RETRIEVERS[mode](
+        database, spec, dense_weight=settings.dense_weight, fusion=settings.fusion, candidates=settings.depth
+    )
+    return Target(retriever, scope)
+
+
+def ask_all(evalset: EvalSet, targets: Sequence[Target], depth: int = 100, what: str = "ask") -> list[Answers]:
+    """Put every judged query to every target before the next one, so that all meet the machine in the same mood.
+
+    Who is asked first changes from query to query: the first one warms the caches of the others.
+    """
+    judged = frozenset(evalset.judged)
+    queries = [query for query in evalset.queries if query.id in judged]
+    heard = [_Heard() for _ in targets]
+    for query in queries[:_WARM_UP]:
+        for target in targets:
+            target.retriever.search(query.text, target.scope, depth)
+    with stage(what, len(queries) * len(targets)) as bar:
+        for number, query in enumerate(queries):
+            for place in range(len(targets)):
+                turn = (place + number) % len(targets)
+                heard[turn].ask(targets[turn], query.id, query.text, depth)
+            bar.advance(len(targets))
+    return [one.answers() for one in heard]
+
+
+@dataclass
+class _Heard:
+    """What one target has answered so far."""
+
+    chunks: dict[str, list[tuple[object, float]]] = field(default_factory=dict)
+    latencies: dict[str, dict[str, float]] = field(default_factory=lambda: {name: {} for name in STAGES})
+    degraded: list[str] = field(default_factory=list)
+
+    def ask(self, target: Target, query_id: str, text: str, depth: int) -> None:
+        found = target.retriever.search(text, target.scope, depth)
+        self.chunks[query_id] = [(one.citation.get("document", one.source_name), one.score) for one in found]
+        for name in STAGES:
+            self.latencies[name][query_id] = found.timings_ms[name]
+        if found.degraded:
+            self.degraded.append(f"query {query_id}: {found.degraded}")
+
+    def answers(self) -> Answers:
+        try:
+            return Answers(RetrievalRun.from_chunks(self.chunks, self.latencies), 0, tuple(self.degraded))
+        except RunError as error:
+            finite = {name: [(d, s) for d, s in scored if math.isfinite(s)] for name, scored in self.chunks.items()}
+            run = RetrievalRun.from_chunks(finite, self.latencies)
+            return Answers(run, sum(error.invalid_scores.values()), tuple(self.degraded))

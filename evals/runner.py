@@ -1,0 +1,322 @@
+"""Measure profiles on a bot's labelled queries, and judge a candidate against the one that serves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from evals.asking import STAGES, Answers, RunSettings, ask_all, target_of
+from evals.datasets import EvalSet, labels_of_unknown_documents, load_evalset
+from evals.gate import GateInput, GatePolicy, Verdict, decide
+from evals.metrics import evaluate
+from evals.report import Measured
+from evals.runs import RetrievalRun, RunError
+from rag_assets.errors import ProfileNotReady, UnknownProfile
+from rag_assets.store import evals as store
+from rag_assets.store.database import Connection, Database
+from rag_assets.store.evals import StoredSet
+from rag_assets.store.profiles import BuiltProfile, built_profiles
+from rag_assets.store.search import Mode
+from rag_assets.store.tenants import Space, add_root, add_tenant, spaces_of
+
+_CHANGED = "sources changed while it was measured"
+
+
+@dataclass(frozen=True)
+class StoredRun:
+    """A measured run with its row, and the corpus that it searched."""
+
+    id: int
+    measured: Measured
+    snapshot: str
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class GateOutcome:
+    """A recorded verdict with the two runs that it compares."""
+
+    verdict: Verdict
+    candidate: Measured
+    baseline: Measured
+    verdict_id: int
+    candidate_run_id: int
+    baseline_run_id: int
+    evalset: EvalSet
+
+
+@dataclass(frozen=True)
+class _PairRun:
+    """Candidate and baseline, measured side by side; `changed` where the corpus of one did meanwhile."""
+
+    answers: list[Answers]
+    measured: tuple[Measured, Measured]
+    runs: tuple[int, int]
+    snapshots: tuple[str, str]
+    changed: bool
+
+
+def corpus_of(folder: Path) -> Path | None:
+    """The documents that come with a labelled set: `corpus.jsonl` or the folder `sources`; None if neither is there."""
+    found = (folder / name for name in ("corpus.jsonl", "sources"))
+    return next((path.absolute() for path in found if path.exists()), None)
+
+
+def import_set(database: Database, tenant: str, bot: str, folder: Path) -> EvalSet:
+    """Register the folder's documents as a source root of the bot, and its labelled queries as the bot's own.
+
+    The bot is created where documents come along; they are ingested by the next `rag ingest`.
+
+    Raises:
+        DatasetError: before anything is written.
+        UnknownTenant, UnknownBot: there are labels only, and nobody whose documents they could name.
+    """
+    evalset = load_evalset(folder)
+    corpus = corpus_of(folder)
+    if corpus is not None:
+        add_tenant(database, tenant, bot)
+        add_root(database, tenant, bot, str(corpus))
+    with database.transaction("ingest", {"tenant": tenant}) as connection:
+        return store.save_eval_set(connection, spaces_of(connection, tenant, bot)[0], evalset).evalset
+
+
+def stored_set(database: Database, tenant: str, bot: str) -> StoredSet:
+    """The labelled set that the bot is measured by.
+
+    Raises:
+        UsageError: it has none.
+    """
+    with database.transaction("ingest", {"tenant": tenant}) as connection:
+        return store.latest_eval_set(connection, spaces_of(connection, tenant, bot)[0])
+
+
+def run_queries(
+    database: Database,
+    tenant: str,
+    bot: str,
+    profile: str,
+    evalset: EvalSet,
+    mode: Mode = "hybrid",
+    settings: RunSettings | None = None,
+) -> RetrievalRun:
+    """Put all judged queries to one profile; documents by their id, latencies by stage.
+
+    Raises:
+        ProfileNotReady: the profile is not completely built.
+        RunError: a score is not a finite number.
+    """
+    settings = settings or RunSettings()
+    (answers,) = ask_all(evalset, [target_of(database, tenant, bot, profile, mode, settings)], settings.depth)
+    if answers.invalid_scores:
+        raise RunError(f"{answers.invalid_scores} scores are not finite numbers: the run cannot be measured")
+    return answers.run
+
+
+def measure(
+    database: Database,
+    tenant: str,
+    bot: str,
+    profile: str,
+    mode: Mode = "hybrid",
+    settings: RunSettings | None = None,
+    evalset: EvalSet | None = None,
+) -> StoredRun:
+    """Measure one profile on the bot's labelled set, or on `evalset`, and record the run.
+
+    Raises:
+        UsageError: there are no labelled queries.
+        UnknownProfile, ProfileNotReady: the profile cannot be searched.
+        RunError: a score is not a finite number.
+    """
+    settings = settings or RunSettings()
+    bench = _Bench(database, tenant, bot, evalset)
+    built = bench.profile(profile)
+    (before,) = bench.snapshots(built)
+    run = run_queries(database, tenant, bot, profile, bench.set.evalset, mode, settings)
+    measured = Measured(profile, run, evaluate(bench.set.evalset, run))
+    (after,) = bench.snapshots(built)
+    run_id = bench.record(built, measured, mode, settings, before)
+    problems = [*map(str, bench.set.evalset.problems), *bench.label_problems()]
+    return StoredRun(run_id, measured, before, (*problems, *([_CHANGED] if before != after else [])))
+
+
+def judge(
+    database: Database,
+    tenant: str,
+    bot: str,
+    candidate: str,
+    baseline: str | None = None,
+    mode: Mode = "hybrid",
+    policy: GatePolicy | None = None,
+    evalset: EvalSet | None = None,
+    settings: RunSettings | None = None,
+) -> GateOutcome:
+    """Measure candidate and baseline (by default the active profile) side by side, decide, and record the verdict.
+
+    A candidate that is not completely built is refused for what it lacks; it is not searched.
+
+    Raises:
+        UsageError: there are no labelled queries.
+        UnknownProfile: one of the two is not built for this bot at all.
+        ProfileNotReady: no profile is active, or the baseline is not completely built.
+    """
+    settings, policy = settings or RunSettings(), policy or GatePolicy()
+    bench = _Bench(database, tenant, bot, evalset)
+    pair = (bench.profile(candidate), bench.profile(baseline) if baseline else bench.active())
+    done = _measure_pair(bench, pair, mode, settings)
+    verdict = decide(bench.gate_input(pair, done), policy)
+    verdict_id = bench.record_verdict(pair, done, policy, verdict)
+    return GateOutcome(verdict, *done.measured, verdict_id, *done.runs, bench.set.evalset)
+
+
+def measure_pair(
+    database: Database,
+    tenant: str,
+    bot: str,
+    candidate: str,
+    baseline: str,
+    mode: Mode = "hybrid",
+    settings: RunSettings | None = None,
+) -> tuple[Measured, Measured]:
+    """Measure candidate and baseline side by side and record both runs; no verdict. Raises what `judge` raises."""
+    bench = _Bench(database, tenant, bot, None)
+    pair = (bench.profile(candidate), bench.profile(baseline))
+    return _measure_pair(bench, pair, mode, settings or RunSettings()).measured
+
+
+def _measure_pair(
+    bench: _Bench, pair: tuple[BuiltProfile, BuiltProfile], mode: Mode, settings: RunSettings
+) -> _PairRun:
+    before = bench.snapshots(*pair)
+    answers = _answers_of(bench.database, pair, bench.set.evalset, mode, settings)
+    changed = bench.snapshots(*pair) != before
+    candidate, baseline = (
+        Measured(built.profile.name, heard.run, evaluate(bench.set.evalset, heard.run))
+        for built, heard in zip(pair, answers, strict=True)
+    )
+    first = bench.record(pair[0], candidate, mode, settings, before[0])
+    second = bench.record(pair[1], baseline, mode, settings, before[1])
+    return _PairRun(answers, (candidate, baseline), (first, second), (before[0], before[1]), changed)
+
+
+def _answers_of(
+    database: Database, pair: Sequence[BuiltProfile], evalset: EvalSet, mode: Mode, settings: RunSettings
+) -> list[Answers]:
+    candidate, baseline = pair
+    complete = [built for built in pair if built is baseline or candidate.status in ("ready", "active")]
+    targets = [target_of(database, built.tenant, built.bot, built.profile.name, mode, settings) for built in complete]
+    answers = ask_all(evalset, targets, settings.depth, "ask both profiles")
+    return answers if len(complete) == len(pair) else [Answers(RetrievalRun({})), *answers]
+
+
+class _Bench:
+    """One bot with its labelled set; every use of the database is a short transaction of its own."""
+
+    def __init__(self, database: Database, tenant: str, bot: str, evalset: EvalSet | None) -> None:
+        self.database, self._tenant, self._bot = database, tenant, bot
+        with self._transaction() as connection:
+            self._space: Space = spaces_of(connection, tenant, bot)[0]
+            self._built = built_profiles(connection, tenant, bot)
+            if evalset is None:
+                self.set = store.latest_eval_set(connection, self._space)
+            else:
+                self.set = store.save_eval_set(connection, self._space, evalset, imported=False)
+
+    def _transaction(self) -> AbstractContextManager[Connection]:
+        return self.database.transaction("ingest", {"tenant": self._tenant})
+
+    def profile(self, name: str) -> BuiltProfile:
+        for built in self._built:
+            if built.profile.name == name:
+                return built
+        known = ", ".join(built.profile.name for built in self._built) or "none"
+        raise UnknownProfile(
+            f"profile {name!r} is not built for bot {self._bot!r}; built are: {known}. Build it with: "
+            f"rag ingest --tenant {self._tenant} --bot {self._bot} --profile {name}"
+        )
+
+    def active(self) -> BuiltProfile:
+        for built in self._built:
+            if built.id == self._space.active_profile_id:
+                return built
+        raise ProfileNotReady(
+            f"bot {self._bot!r} of tenant {self._tenant!r} has no active profile to compare with; name one: --baseline"
+        )
+
+    def snapshots(self, *built: BuiltProfile) -> list[str]:
+        with self._transaction() as connection:
+            return [store.snapshot(connection, one) for one in built]
+
+    def record(self, built: BuiltProfile, measured: Measured, mode: Mode, settings: RunSettings, snapshot: str) -> int:
+        with self._transaction() as connection:
+            return store.add_run(
+                connection, built, self.set.id, mode=mode, settings=asdict(settings), snapshot=snapshot,
+                run_hash=measured.run.run_hash, metrics=run_metrics(measured),
+            )  # fmt: skip
+
+    def record_verdict(
+        self, pair: tuple[BuiltProfile, BuiltProfile], done: _PairRun, policy: GatePolicy, verdict: Verdict
+    ) -> int:
+        criteria = verdict.as_dict()["criteria"]
+        with self._transaction() as connection:
+            return store.add_verdict(
+                connection, *pair, runs=done.runs, snapshots=done.snapshots, policy=asdict(policy),
+                criteria=criteria, outcome=verdict.outcome,
+            )  # fmt: skip
+
+    def unknown_documents(self, connection: Connection) -> tuple[str, ...]:
+        return labels_of_unknown_documents(self.set.evalset, store.document_ids(connection, self._space))
+
+    def label_problems(self) -> Iterator[str]:
+        with self._transaction() as connection:
+            unknown = self.unknown_documents(connection)
+        if unknown:
+            more = ", …" if len(unknown) > 5 else ""
+            yield f"{len(unknown)} labelled documents are in no source: {', '.join(unknown[:5])}{more}"
+
+    def gate_input(self, pair: tuple[BuiltProfile, BuiltProfile], done: _PairRun) -> GateInput:
+        candidate, baseline = pair
+        first, second = done.measured
+        problems = [*map(str, self.set.evalset.problems)]
+        if candidate.status not in ("ready", "active"):
+            problems.append(f"profile {candidate.profile.name!r} is not complete: its status is {candidate.status!r}")
+        with self._transaction() as connection:
+            covered = store.coverage(connection, candidate, baseline)
+            return GateInput(
+                candidate=first.evaluation,
+                baseline=second.evaluation,
+                critical=self.set.evalset.critical,
+                active_sources=covered.sources,
+                missing_sources=covered.missing,
+                candidate_p95_ms=first.run.percentile_ms("total", 0.95),
+                baseline_p95_ms=second.run.percentile_ms("total", 0.95),
+                index_recall=store.index_recall(connection, candidate),
+                unknown_documents=self.unknown_documents(connection),
+                invalid_scores=sum(heard.invalid_scores for heard in done.answers),
+                same_spec=candidate.profile.spec_hash == baseline.profile.spec_hash,
+                unstable=tuple(_unstable(done)),
+                problems=tuple(problems),
+            )
+
+
+def _unstable(done: _PairRun) -> Iterator[str]:
+    degraded = [problem for heard in done.answers for problem in heard.degraded]
+    if done.changed:
+        yield _CHANGED
+    if degraded:
+        yield f"{len(degraded)} answers were less than what was asked for, such as {degraded[0]}"
+
+
+def run_metrics(measured: Measured) -> dict[str, Any]:
+    """Means of all metrics (None where there is no judged query), number of queries, and latencies in ms."""
+    means = {name: mean if math.isfinite(mean) else None for name, mean in measured.evaluation.means.items()}
+    latencies = {
+        f"{name}_p{round(100 * share)}_ms": measured.run.percentile_ms(name, share)
+        for name in STAGES
+        for share in (0.5, 0.95)
+    }
+    return {"queries": len(measured.evaluation.query_ids), **means, **latencies}
