@@ -9,20 +9,21 @@ import dagster as dg
 # Asset checks with partitions are a preview in Dagster 1.13, and warn wherever one is defined.
 warnings.filterwarnings("ignore", category=dg.PreviewWarning)
 
+from evals.assets import active_profile, evaluation  # noqa: E402
 from rag_assets.assets.chunks import chunks  # noqa: E402
 from rag_assets.assets.embeddings import profile_embeddings  # noqa: E402
 from rag_assets.assets.indexes import gin_index, hnsw_index  # noqa: E402
 from rag_assets.assets.knowledge import knowledge_chunks  # noqa: E402
 from rag_assets.assets.sources import sources  # noqa: E402
-from rag_assets.automation.jobs import ingest_pair, ingest_sources  # noqa: E402
+from rag_assets.automation.jobs import eval_gate, ingest_pair, ingest_sources, promote_profile  # noqa: E402
 from rag_assets.automation.logs import console  # noqa: E402
 from rag_assets.automation.sensors import new_sources  # noqa: E402
 from rag_assets.io_managers import ParquetIOManager  # noqa: E402
 from rag_assets.resources import Postgres  # noqa: E402
 
 defs = dg.Definitions(
-    assets=[sources, chunks, profile_embeddings, knowledge_chunks, gin_index, hnsw_index],
-    jobs=[ingest_sources, ingest_pair],
+    assets=[sources, chunks, profile_embeddings, knowledge_chunks, gin_index, hnsw_index, evaluation, active_profile],
+    jobs=[ingest_sources, ingest_pair, eval_gate, promote_profile],
     sensors=[new_sources],
     resources={"postgres": Postgres(), "io_manager": ParquetIOManager()},
     loggers={"console": console},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Protocol
 
 import dagster as dg
 
@@ -47,7 +48,13 @@ def pair_of(context: dg.AssetExecutionContext) -> tuple[str, str]:
     return key.keys_by_dimension["tenant"], key.keys_by_dimension["profile"]
 
 
-def profiles_of(context: dg.AssetExecutionContext, database: Database, config: IngestConfig) -> list[BuiltProfile]:
+class LimitedToBot(Protocol):
+    """A configuration that may name one bot."""
+
+    bot: str
+
+
+def profiles_of(context: dg.AssetExecutionContext, database: Database, config: LimitedToBot) -> list[BuiltProfile]:
     """What the step has to build.
 
     Raises:

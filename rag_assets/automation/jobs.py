@@ -1,4 +1,4 @@
-"""The two jobs of ingestion. A tenant's sources and a pair of tenant and profile cannot share a run."""
+"""The jobs. A tenant's sources and a pair of tenant and profile cannot share a run."""
 
 from __future__ import annotations
 
@@ -11,6 +11,21 @@ ingest_sources = dg.define_asset_job(
     SOURCES_JOB,
     selection=["sources"],
     description="Reads what is new or changed under the roots of one tenant.",
+)
+
+EVAL_JOB = "eval_gate"
+PROMOTION_JOB = "promote_profile"
+
+eval_gate = dg.define_asset_job(
+    EVAL_JOB,
+    selection=["eval_dataset", "retrieval_run", "eval_metrics"],
+    description="Measures one profile of one tenant on its labelled queries, and judges it against the active one.",
+)
+
+promote_profile = dg.define_asset_job(
+    PROMOTION_JOB,
+    selection=["eval_dataset", "retrieval_run", "eval_metrics", "active_profile"],
+    description="Measures and judges a profile and, if every criterion of the gate holds, makes it the active one.",
 )
 
 ingest_pair = dg.define_asset_job(

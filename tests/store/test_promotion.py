@@ -51,9 +51,10 @@ def judged(database: Database, candidate: str, baseline: str, outcome: str = "pa
         ids = {one.profile.name: one.id for one in built_profiles(connection, "acme", "support")}
         owner: dict[str, Any] = {"space": space.id, "tenant": "acme", "bot": "support"}
         connection.execute(
-            query("add_eval_set"), {**owner, "content_hash": "x", "queries": Jsonb([]), "qrels": Jsonb({})}
+            query("add_eval_set"),
+            {**owner, "content_hash": "x", "queries": Jsonb([]), "qrels": Jsonb({}), "imported": True},
         )
-        row = connection.execute(query("latest_eval_set"), {**owner, "content_hash": None}).fetchone()
+        row = connection.execute(query("latest_eval_set"), owner).fetchone()
         assert row is not None
         run: dict[str, int] = {}
         snapshot: dict[str, str] = {}
