@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING
 import psycopg
 from psycopg import conninfo
 
-from rag_assets.errors import DatabaseRefused, DatabaseUnavailable
+from rag_assets.errors import DatabaseRefused, DatabaseUnavailable, UsageError
 from rag_assets.settings import Settings, bundled
 from rag_assets.store.database import Database, describe, ensure_database, sqlalchemy_url
 from rag_assets.store.server import start_server
@@ -159,12 +160,28 @@ def materialize_ingest(database: Database, settings: Settings, tenant: str, bot:
 
 
 def dev(settings: Settings, host: str, port: int) -> int:
-    """Run the Dagster UI and daemon until they end or this process is told to; returns their exit code."""
+    """Run the Dagster UI and daemon until they end or this process is told to; returns their exit code.
+
+    Raises:
+        UsageError: the port is taken; Dagster would quietly serve on another one.
+    """
+    _require_port(host, port)
     environment = {**os.environ, **dagster_environment(settings)}
     workspace = settings.dagster_home / "workspace.yaml"
     _refresh(workspace, _WORKSPACE.format(python=sys.executable))
     command = [sys.executable, "-m", "dagster", "dev", "-w", str(workspace), "-h", host, "-p", str(port)]
     return run_child(command, environment)
+
+
+def _require_port(host: str, port: int) -> None:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            raise UsageError(
+                f"cannot serve on {host}:{port}: {error.strerror}. Choose another: rag dev --port {port + 1}"
+            ) from error
 
 
 def run_child(command: Sequence[str], environment: Mapping[str, str]) -> int:

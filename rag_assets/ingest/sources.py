@@ -261,7 +261,7 @@ def _stage(root: Root, file: SourceFile, record: Record, state: FileState | None
         file_hash=hash_uri(file.uri),
         source_type=record.source_type,
         external_id=external_id,
-        name=record.name,
+        name=record.name if document or not record.key else f"{file.path_in_root} {record.key}",
         checksum=document_checksum(document) if document else (state.checksum if state else "unread"),
         status="processing" if record.status == "ready" else record.status,
         error=record.error,

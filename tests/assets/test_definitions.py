@@ -41,7 +41,7 @@ def test_jobs_checks_and_sensors_keep_their_names() -> None:
     }
     sensor = defs.resolve_sensor_def("new_sources")
     assert sensor.default_status == dg.DefaultSensorStatus.RUNNING
-    assert sensor.minimum_interval_seconds == 15
+    assert sensor.minimum_interval_seconds == 5
 
 
 def test_every_asset_says_what_it_is_whose_it_is_and_what_it_is_made_of() -> None:

@@ -130,6 +130,8 @@ def test_ctrl_c_ends_with_130_and_erases_nothing(rag: Rag, filled: str) -> None:
     process = subprocess.Popen(
         [*RAG, "erase", "--tenant", filled],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        # A shell that starts the tests in the background has them ignore Ctrl-C, and a child inherits that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )  # fmt: skip
     with process:
         assert process.stderr is not None
