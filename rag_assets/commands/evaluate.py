@@ -134,6 +134,9 @@ def gate(
     max_p95_ms: Annotated[
         float | None, typer.Option(help="Budget of the 95th percentile of the latency.", show_default=False)
     ] = None,
+    max_p95_ratio: Annotated[
+        float, typer.Option(help="The same relative to the baseline; differences under 10 ms do not count.")
+    ] = 1.5,
     qrels: Qrels = None,
     junit: Annotated[Path | None, typer.Option(help="Write the verdict as JUnit XML.", show_default=False)] = None,
     markdown: Annotated[Path | None, typer.Option(help="Write the report as Markdown.", show_default=False)] = None,
@@ -150,7 +153,9 @@ def gate(
     check_keys(tenant, bot, candidate, baseline)
     if min_recall_gain is None and non_inferior is None:
         min_recall_gain = GatePolicy.min_recall_gain
-    policy = GatePolicy(min_recall_gain, non_inferior, min_queries=min_queries, max_p95_ms=max_p95_ms)
+    policy = GatePolicy(
+        min_recall_gain, non_inferior, min_queries=min_queries, max_p95_ms=max_p95_ms, max_p95_ratio=max_p95_ratio
+    )
     named = {"tenant": tenant, "bot": bot, "mode": mode.value, "candidate": candidate, "baseline": baseline}
     try:
         with ready_database() as database, shown(silent=as_json):

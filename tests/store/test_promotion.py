@@ -178,7 +178,7 @@ def test_of_two_promotions_at_once_one_wins_and_the_other_is_told(world: Databas
 
 def test_a_promotion_that_dies_half_way_leaves_the_old_profile_serving(world: Database) -> None:
     judged(world, "hash-small", "hash-64")
-    with pytest.raises(psycopg.OperationalError), world.connect("ingest") as connection:
+    with pytest.raises(psycopg.OperationalError), world.connect("ingest") as connection:  # noqa: PT012
         connection.execute("SELECT set_config('rag.tenant', 'acme', true)")
         space = spaces_of(connection, "acme", "support")[0]
         ids = {one.profile.name: one.id for one in built_profiles(connection, "acme", "support")}
