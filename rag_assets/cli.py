@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from rag_assets.commands import catalogue, erase, ingest, rollout, search, server, sweep
+from rag_assets.commands import catalogue, erase, ingest, retire, rollout, search, server, sweep
 from rag_assets.commands.shell import RagGroup
 
 app = typer.Typer(
@@ -41,6 +41,8 @@ def rag(
 app.command()(server.up)
 app.command()(server.down)
 app.add_typer(catalogue.tenant_app, name="tenant")
+catalogue.profile_app.command("retire")(retire.retire)
+catalogue.profile_app.command("drop-retired")(retire.drop_retired)
 app.add_typer(catalogue.profile_app, name="profile")
 app.command()(ingest.ingest)
 app.command()(search.sources)

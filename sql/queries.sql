@@ -615,3 +615,61 @@ SELECT e.created_at, e.event, p.name, e.actor, e.evidence
 FROM rag.profile_events e JOIN rag.embedding_profiles p ON p.id = e.embedding_profile_id
 WHERE e.tenant_id = %(tenant)s AND e.bot_id = %(bot)s
 ORDER BY e.created_at DESC, e.id DESC LIMIT %(limit)s
+
+-- pairs_to_evaluate --
+-- The active profiles of the tenant's bots that have labelled queries of their own.
+SELECT DISTINCT p.name
+FROM rag.knowledge_spaces k
+JOIN rag.embedding_profiles p ON p.id = k.active_profile_id
+WHERE k.tenant_id = %(tenant)s
+  AND EXISTS (SELECT FROM rag.eval_sets s WHERE s.knowledge_space_id = k.id AND s.imported_at IS NOT NULL)
+ORDER BY p.name
+
+-- previous_eval_run --
+-- Recall@5 of the run before this one of the same profile, asked the same way. It is null if no query was judged.
+SELECT before.id, (before.metrics ->> 'recall@5')::float8, (now.metrics ->> 'recall@5')::float8
+FROM rag.eval_runs now
+JOIN rag.eval_runs before ON before.embedding_profile_id = now.embedding_profile_id
+    AND before.eval_set_id = now.eval_set_id AND before.mode = now.mode AND before.settings = now.settings
+    AND before.id < now.id
+WHERE now.id = %(run)s
+ORDER BY before.id DESC LIMIT 1
+
+-- lock_space --
+-- Whoever moves a pointer of the space, or retires what it might point to, queues up here.
+SELECT FROM rag.knowledge_spaces WHERE id = %(space)s FOR UPDATE
+
+-- retire_profile --
+-- What the space points to stays; a profile that a rollback would go back to is given up only by `force`.
+WITH given_up AS (
+    UPDATE rag.knowledge_spaces k SET previous_profile_id = NULL
+    WHERE k.id = %(space)s AND k.previous_profile_id = %(profile)s AND %(force)s
+)
+UPDATE rag.embedding_profiles p SET status = 'retired'
+FROM rag.knowledge_spaces k
+WHERE p.id = %(profile)s AND p.status <> 'retired' AND k.id = %(space)s
+  AND k.active_profile_id IS DISTINCT FROM p.id AND k.canary_profile_id IS DISTINCT FROM p.id
+  AND (%(force)s OR k.previous_profile_id IS DISTINCT FROM p.id)
+RETURNING p.id
+
+-- retired_profiles --
+-- Retired for at least so many days, and not dropped yet.
+SELECT p.id, p.knowledge_space_id, p.tenant_id, p.bot_id, p.status, p.name, p.provider, p.model, p.dimensions,
+       p.distance_metric, p.task_instruction, p.normalized, p.chunking, p.index, p.lexical
+FROM rag.embedding_profiles p
+WHERE p.knowledge_space_id = %(space)s AND p.status = 'retired'
+  AND (SELECT max(e.created_at) FROM rag.profile_events e
+       WHERE e.embedding_profile_id = p.id AND e.event = 'retired')
+      <= now() - make_interval(secs => %(soak_days)s::float8 * 86400)
+  AND NOT EXISTS (SELECT FROM rag.profile_events e WHERE e.embedding_profile_id = p.id AND e.event = 'dropped')
+ORDER BY p.id
+
+-- published_chunks --
+-- What the profile's publications say that it holds.
+SELECT coalesce(sum(chunk_count), 0)::bigint FROM rag.source_profiles WHERE embedding_profile_id = %(profile)s
+
+-- forget_source_profiles --
+DELETE FROM rag.source_profiles WHERE embedding_profile_id = %(profile)s
+
+-- forget_index_state --
+DELETE FROM rag.index_state WHERE embedding_profile_id = %(profile)s

@@ -37,6 +37,12 @@ def _to_profile(columns: tuple[Any, ...]) -> EmbeddingProfile:
     return EmbeddingProfile.model_validate(dict(zip(_SPEC_COLUMNS, columns, strict=True)))
 
 
+def _to_built(row: tuple[Any, ...]) -> BuiltProfile:
+    return BuiltProfile(
+        id=row[0], space_id=row[1], tenant=row[2], bot=row[3], status=row[4], profile=_to_profile(row[5:])
+    )
+
+
 def add_spec(database: Database, profile: EmbeddingProfile) -> None:
     """Put a profile into the catalogue.
 
@@ -88,10 +94,13 @@ def built_profiles(
 ) -> list[BuiltProfile]:
     """What is built or being built for a tenant, oldest first; retired profiles are left out."""
     rows = connection.execute(query("list_built_profiles"), {"tenant": tenant, "bot": bot, "name": name})
-    return [
-        BuiltProfile(id=row[0], space_id=row[1], tenant=row[2], bot=row[3], status=row[4], profile=_to_profile(row[5:]))
-        for row in rows
-    ]
+    return [_to_built(row) for row in rows]
+
+
+def retired_profiles(connection: Connection, space: Space, soak_days: float) -> list[BuiltProfile]:
+    """What was retired at least so many days ago and is not dropped yet, oldest first."""
+    rows = connection.execute(query("retired_profiles"), {"space": space.id, "soak_days": soak_days})
+    return [_to_built(row) for row in rows]
 
 
 def enable_profile(database: Database, space: Space, profile: EmbeddingProfile) -> BuiltProfile:
