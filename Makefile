@@ -7,7 +7,15 @@ STAMP := $(VENV)/.installed
 # Relative to this folder, whatever the shell has set: a demo must not write into somebody's database by accident.
 export RAG_HOME ?= $(CURDIR)/.rag
 
-.PHONY: install demo test test-fast lint format dev bench bench-install clean
+# Measure what serves, build a candidate beside it, and judge it: make eval.pre reindex eval.post PROFILE=static-256
+PROFILE ?= static-256
+TENANT ?= orrelune
+BOT ?= docs
+MODE ?= hybrid
+REPORTS ?= $(RAG_HOME)/reports
+GATE ?= --min-recall-gain 0.10
+
+.PHONY: eval.pre reindex eval.post install demo test test-fast lint format dev bench bench-install clean
 
 install: $(STAMP)
 
@@ -23,6 +31,19 @@ demo: install
 
 dev: install
 	$(BIN)/rag dev
+
+# A bundled tenant gets its documents and labelled queries first; BASELINE names the profile that is to serve them.
+eval.pre: install
+	@test ! -d evals/data/$(TENANT) || $(BIN)/rag eval import evals/data/$(TENANT) --tenant $(TENANT) --bot $(BOT) $(if $(BASELINE),--profile $(BASELINE))
+	$(BIN)/rag eval run --tenant $(TENANT) --bot $(BOT) --mode $(MODE)
+
+reindex: install
+	$(BIN)/rag ingest --tenant $(TENANT) --bot $(BOT) --profile $(PROFILE)
+
+eval.post: install
+	$(BIN)/rag eval run --tenant $(TENANT) --bot $(BOT) --profile $(PROFILE) --mode $(MODE)
+	$(BIN)/rag eval gate --tenant $(TENANT) --bot $(BOT) --candidate $(PROFILE) --mode $(MODE) $(GATE) \
+		--junit $(REPORTS)/gate.xml --markdown $(REPORTS)/gate.md
 
 test: lint
 	$(BIN)/python -m pytest

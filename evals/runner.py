@@ -120,12 +120,12 @@ def measure(
     database: Database,
     tenant: str,
     bot: str,
-    profile: str,
+    profile: str | None = None,
     mode: Mode = "hybrid",
     settings: RunSettings | None = None,
     evalset: EvalSet | None = None,
 ) -> StoredRun:
-    """Measure one profile on the bot's labelled set, or on `evalset`, and record the run.
+    """Measure one profile (by default the active one) on the bot's labelled set, or on `evalset`, and record the run.
 
     Raises:
         UsageError: there are no labelled queries.
@@ -134,10 +134,11 @@ def measure(
     """
     settings = settings or RunSettings()
     bench = _Bench(database, tenant, bot, evalset)
-    built = bench.profile(profile)
+    built = bench.profile(profile) if profile else bench.active()
+    name = built.profile.name
     (before,) = bench.snapshots(built)
-    run = run_queries(database, tenant, bot, profile, bench.set.evalset, mode, settings)
-    measured = Measured(profile, run, evaluate(bench.set.evalset, run))
+    run = run_queries(database, tenant, bot, name, bench.set.evalset, mode, settings)
+    measured = Measured(name, run, evaluate(bench.set.evalset, run))
     (after,) = bench.snapshots(built)
     run_id = bench.record(built, measured, mode, settings, before)
     problems = [*map(str, bench.set.evalset.problems), *bench.label_problems()]
@@ -244,7 +245,7 @@ class _Bench:
             if built.id == self._space.active_profile_id:
                 return built
         raise ProfileNotReady(
-            f"bot {self._bot!r} of tenant {self._tenant!r} has no active profile to compare with; name one: --baseline"
+            f"bot {self._bot!r} of tenant {self._tenant!r} has no active profile; name the one that is meant"
         )
 
     def snapshots(self, *built: BuiltProfile) -> list[str]:

@@ -88,7 +88,9 @@ def import_command(
 def run(
     tenant: Tenant,
     bot: Bot,
-    profile: Annotated[str, typer.Option(help="Profile to measure.", show_default=False)],
+    profile: Annotated[
+        str | None, typer.Option(help="Profile to measure. (default: the active one)", show_default=False)
+    ] = None,
     mode: Mode = SearchMode.hybrid,
     weight: Weight = 0.5,
     qrels: Qrels = None,

@@ -260,7 +260,7 @@ def test_what_cannot_be_measured_says_what_is_missing(database: Database, tmp_pa
     enable_pair(database, "acme", "b", COARSE)
     with pytest.raises(ProfileNotReady):
         measure(database, "acme", "b", COARSE)
-    with pytest.raises(ProfileNotReady, match="no active profile to compare with"):
+    with pytest.raises(ProfileNotReady, match="has no active profile"):
         judge(database, "acme", "b", COARSE)
 
 
