@@ -31,10 +31,12 @@ from rag_assets.store.database import Database
 from rag_assets.store.evals import document_ids
 from rag_assets.store.profiles import BuiltProfile
 from rag_assets.store.promotion import promote
+from rag_assets.store.regression import EarlierRun, previous_run
 from rag_assets.store.tenants import spaces_of
 
 _SHOWN = ("recall@5", "hit_rate@5", "mrr@10", "ndcg@10", "precision@5")
 _GROUP = "evaluation"
+MAX_FALL = 0.02  # of Recall@5 between two runs of one profile; less is what a few changed documents do
 
 
 class EvalConfig(dg.Config):
@@ -60,6 +62,7 @@ class _Judged:
     bot: str
     evalset: EvalSet
     measured: Measured
+    run_id: int
     outcome: GateOutcome | None
 
     @property
@@ -72,9 +75,9 @@ def _judge(database: Database, built: BuiltProfile, config: EvalConfig) -> _Judg
     evalset = stored_set(database, built.tenant, built.bot).evalset
     if built.status == "active":
         run = measure(database, built.tenant, built.bot, name, config.mode)
-        return _Judged(built.bot, evalset, run.measured, None)
+        return _Judged(built.bot, evalset, run.measured, run.id, None)
     outcome = judge(database, built.tenant, built.bot, name, None, config.mode, config.policy)
-    return _Judged(built.bot, evalset, outcome.candidate, outcome)
+    return _Judged(built.bot, evalset, outcome.candidate, outcome.candidate_run_id, outcome)
 
 
 @dg.multi_asset(
@@ -111,7 +114,13 @@ def _judge(database: Database, built: BuiltProfile, config: EvalConfig) -> _Judg
             blocking=True,
             partitions_def=tenant_profile,
             description="Every criterion of the gate holds for every bot, or the profile serves already.",
-        )
+        ),
+        dg.AssetCheckSpec(
+            "no_regression",
+            asset="eval_metrics",
+            partitions_def=tenant_profile,
+            description=f"Recall@5 has not fallen by more than {MAX_FALL} since the run before, asked the same way.",
+        ),
     ],
     partitions_def=tenant_profile,
 )
@@ -124,6 +133,7 @@ def evaluation(
         database = postgres.database()
         judged = [_judge(database, built, config) for built in _with_labels(context, database, config)]
         unknown = {one.bot: _unknown_labels(database, tenant, one) for one in judged}
+        earlier = {one.bot: _earlier(database, tenant, one) for one in judged}
         folders = [_keep_run(tenant, profile, one) for one in judged]
     yield dg.MaterializeResult(
         asset_key="eval_dataset",
@@ -152,6 +162,7 @@ def evaluation(
         },
     )
     yield _check(judged)
+    yield _regression_check(earlier)
 
 
 def _with_labels(context: dg.AssetExecutionContext, database: Database, config: EvalConfig) -> list[BuiltProfile]:
@@ -201,7 +212,8 @@ def _means(judged: list[_Judged]) -> dict[str, float]:
     if total == 0:
         return {}
     return {
-        name: sum(w * float(one.measured.evaluation.means[name]) for w, one in zip(weights, judged, strict=True)) / total
+        name: sum(w * float(one.measured.evaluation.means[name]) for w, one in zip(weights, judged, strict=True))
+        / total
         for name in _SHOWN
     }
 
@@ -241,6 +253,28 @@ def _check(judged: list[_Judged]) -> dg.AssetCheckResult:
     )
 
 
+def _earlier(database: Database, tenant: str, one: _Judged) -> EarlierRun | None:
+    with database.transaction("ingest", {"tenant": tenant}) as connection:
+        return previous_run(connection, one.run_id)
+
+
+def _regression_check(earlier: dict[str, EarlierRun | None]) -> dg.AssetCheckResult:
+    compared = {bot: run for bot, run in earlier.items() if run is not None}
+    fallen = [bot for bot, run in compared.items() if run.fell(MAX_FALL)]
+    said = [
+        f"{bot}: Recall@5 went from {run.recall_before:.4f} (run {run.id}) to {run.recall_now:.4f}"
+        for bot, run in compared.items()
+    ]
+    return dg.AssetCheckResult(
+        check_name="no_regression",
+        asset_key=dg.AssetKey("eval_metrics"),
+        passed=not fallen,
+        severity=dg.AssetCheckSeverity.WARN,
+        description="; ".join(said) or "there is no earlier run of this profile to compare with",
+        metadata={"fallen": ", ".join(fallen) or "none", "allowed_fall": MAX_FALL},
+    )
+
+
 @dg.asset(
     partitions_def=tenant_profile,
     deps=["eval_metrics"],
@@ -249,7 +283,7 @@ def _check(judged: list[_Judged]) -> dg.AssetCheckResult:
     kinds={"postgres"},
 )
 def active_profile(context: dg.AssetExecutionContext, config: EvalConfig, postgres: Postgres) -> dg.MaterializeResult:
-    """The pointer to the profile that serves. It moves only on a passed verdict, which the statement requires itself."""
+    """The pointer to the profile that serves. It moves on a passed verdict only, which its statement requires too."""
     moved, refused = {}, []
     with working(context):
         database = postgres.database()

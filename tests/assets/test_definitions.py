@@ -17,6 +17,10 @@ GRAPH = {
     "knowledge_chunks": {"profile_embeddings"},
     "gin_index": {"knowledge_chunks"},
     "hnsw_index": {"knowledge_chunks", "gin_index"},
+    "eval_dataset": {"hnsw_index", "gin_index"},
+    "retrieval_run": {"eval_dataset"},
+    "eval_metrics": {"retrieval_run"},
+    "active_profile": {"eval_metrics"},
 }
 
 
@@ -31,14 +35,19 @@ def test_the_assets_depend_on_each_other_as_drawn() -> None:
     assert found == GRAPH
 
 
-def test_jobs_checks_and_sensors_keep_their_names() -> None:
+def test_jobs_checks_schedules_and_sensors_keep_their_names() -> None:
     graph = defs.resolve_asset_graph()
     jobs = {job.name for job in defs.resolve_all_job_defs() if not job.name.startswith("__")}
-    assert jobs == {"ingest_sources", "ingest_pair"}
+    assert jobs == {"ingest_sources", "ingest_pair", "eval_gate", "promote_profile"}
     assert {key.to_user_string() for key in graph.asset_check_keys} == {
         "sources:sources_readable",
         "hnsw_index:hnsw_recall",
+        "eval_metrics:promotion_gate",
+        "eval_metrics:no_regression",
     }
+    schedule = defs.resolve_schedule_def("nightly_eval")
+    assert schedule.default_status == dg.DefaultScheduleStatus.RUNNING
+    assert (schedule.cron_schedule, schedule.job_name) == ("0 3 * * *", "eval_gate")
     sensor = defs.resolve_sensor_def("new_sources")
     assert sensor.default_status == dg.DefaultSensorStatus.RUNNING
     assert sensor.minimum_interval_seconds == 5
@@ -49,14 +58,14 @@ def test_every_asset_says_what_it_is_whose_it_is_and_what_it_is_made_of() -> Non
         assert spec.description, name
         assert spec.owners == ["team:retrieval"], name
         assert spec.kinds, name
-        assert spec.group_name in {"sources", "knowledge", "indexes"}, name
+        assert spec.group_name in {"sources", "knowledge", "indexes", "evaluation"}, name
 
 
-def test_checks_are_partitioned_like_their_assets() -> None:
+def test_checks_are_partitioned_like_their_assets_and_only_the_gate_blocks() -> None:
     graph = defs.resolve_asset_graph()
     for key in graph.asset_check_keys:
         assert graph.get(key).partitions_def == graph.get(key.asset_key).partitions_def, key
-        assert not graph.get(key).blocking
+        assert graph.get(key).blocking == (key.name == "promotion_gate"), key
 
 
 def test_definitions_load_with_no_database_and_no_network(tmp_path: Path) -> None:
@@ -75,6 +84,6 @@ def test_definitions_load_with_no_database_and_no_network(tmp_path: Path) -> Non
     began = time.monotonic()
     done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == ["6"]
+    assert done.stdout.split() == [str(len(GRAPH))]
     assert not (tmp_path / "never").exists()
     assert time.monotonic() - began < 15, "a bound for a busy machine; alone it takes 2 s"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,12 @@ from dagster_world import World
 
 from evals.runner import import_set
 from rag_assets.automation.jobs import EVAL_JOB, PAIR_JOB, PROMOTION_JOB, SOURCES_JOB
+from rag_assets.automation.schedules import nightly_eval
 from rag_assets.definitions import defs
 from rag_assets.embedding.profiles import make_profile
 from rag_assets.ingest.pairs import enable_pair
 from rag_assets.partitions import ensure_partitions, pair_key
+from rag_assets.resources import Postgres
 from rag_assets.retrieval import open_scope
 from rag_assets.store.profiles import add_spec
 
@@ -52,15 +55,33 @@ def run(world: World, job: str, profile: str, **config: Any) -> dg.ExecuteInProc
         instance=world.instance,
         partition_key=pair_key("acme", profile),
         run_config={
-            "ops": {step: {"config": {"mode": "dense", **config}} for step in STEPS[job]},
+            "ops": {step: {"config": {"mode": "dense"} | config} for step in STEPS[job]},
             "loggers": {"console": {"config": {"log_level": "CRITICAL"}}},
         },
         raise_on_error=False,
     )
 
 
-def checks(result: dg.ExecuteInProcessResult) -> list[bool]:
-    return [evaluation.passed for evaluation in result.get_asset_check_evaluations()]
+def checks(result: dg.ExecuteInProcessResult, name: str = "promotion_gate") -> list[bool]:
+    return [found.passed for found in result.get_asset_check_evaluations() if found.check_name == name]
+
+
+def regression(result: dg.ExecuteInProcessResult) -> dg.AssetCheckEvaluation:
+    (found,) = [one for one in result.get_asset_check_evaluations() if one.check_name == "no_regression"]
+    return found
+
+
+def tonight(world: World) -> list[dg.RunRequest] | dg.SkipReason:
+    """What the schedule asks for, on an instance that does not know the partitions yet."""
+    with dg.instance_for_test() as instance:
+        context = dg.build_schedule_context(
+            instance=instance, scheduled_execution_time=datetime(2026, 3, 1, 3, tzinfo=UTC)
+        )
+        found = nightly_eval(context, postgres=Postgres(url=world.database.url))
+        if isinstance(found, list):
+            assert instance.get_dynamic_partitions("tenant")
+        assert isinstance(found, list | dg.SkipReason)
+        return found
 
 
 def active(world: World) -> str:
@@ -77,7 +98,9 @@ def test_a_better_candidate_passes_the_gate_and_is_promoted(judged_world: World)
         for event in measured.get_asset_materialization_events()
         if event.materialization.asset_key.to_user_string() == "eval_metrics"
     ]
-    assert metrics.metadata["recall@5"].value > 0.9
+    recall = metrics.metadata["recall@5"].value
+    assert isinstance(recall, float)
+    assert recall > 0.9
     assert "# " in str(metrics.metadata["report"].value)
     assert run(judged_world, PROMOTION_JOB, "hash-512-eval").success
     assert active(judged_world) == "hash-512-eval"
@@ -111,3 +134,50 @@ def test_a_bot_without_labels_is_told_how_to_bring_some(world: World) -> None:
     )
     (failure,) = [event for event in result.all_events if event.is_step_failure]
     assert "rag eval import" in str(failure.step_failure_data.error)
+
+
+def test_a_fall_of_recall_since_the_run_before_is_told_with_both_numbers(judged_world: World) -> None:
+    assert run(judged_world, PROMOTION_JOB, "hash-512-eval").success
+    first = regression(run(judged_world, EVAL_JOB, "hash-512-eval"))
+    assert first.passed
+    for path in sorted((judged_world.folder / "acme" / "help").glob("*.txt"))[:10]:
+        path.write_text("This page is empty now.")
+    assert judged_world.run(SOURCES_JOB, "acme").success
+    assert judged_world.run(PAIR_JOB, pair_key("acme", "hash-512-eval")).success
+    result = run(judged_world, EVAL_JOB, "hash-512-eval")
+    assert result.success, "a fall is told and blocks nothing"
+    fallen = regression(result)
+    assert not fallen.passed
+    assert fallen.severity == dg.AssetCheckSeverity.WARN
+    assert fallen.description is not None
+    assert "help: Recall@5 went from 1.0000 (run" in fallen.description
+    assert "to 0.75" in fallen.description
+
+
+def test_the_first_run_of_a_profile_has_nothing_to_fall_from_and_other_modes_do_not_count(judged_world: World) -> None:
+    for mode in ("lexical", "dense"):
+        found = regression(run(judged_world, EVAL_JOB, "hash-8-eval", mode=mode))
+        assert found.passed
+        assert "no earlier run" in (found.description or "")
+
+
+def test_every_night_what_serves_is_measured_once(judged_world: World) -> None:
+    (judged_world.tenant("bare") / "a.txt").write_text("A fact.")
+    judged_world.ingest("bare")
+
+    def requests() -> list[dg.RunRequest]:
+        found = tonight(judged_world)
+        assert isinstance(found, list)
+        return found
+
+    (request,) = requests()
+    assert request.run_key == "nightly:acme:hash-8-eval:2026-03-01"
+    assert request.partition_key == pair_key("acme", "hash-8-eval")
+    assert run(judged_world, PROMOTION_JOB, "hash-512-eval").success
+    assert [found.partition_key for found in requests()] == [pair_key("acme", "hash-512-eval")]
+
+
+def test_a_night_with_nothing_to_measure_says_so(world: World) -> None:
+    found = tonight(world)
+    assert isinstance(found, dg.SkipReason)
+    assert "labelled queries" in (found.skip_message or "")
