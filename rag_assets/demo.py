@@ -1,4 +1,4 @@
-"""`make demo`: the bundled documents of two tenants become searchable, and stay apart."""
+"""`make demo`: the bundled documents of two tenants become searchable, stay apart, and a better profile is promoted."""
 
 from __future__ import annotations
 
@@ -11,20 +11,27 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.rule import Rule
+from rich.table import Table
 from rich.text import Text
 
 from rag_assets.commands.bars import shown
-from rag_assets.commands.ingest import DEFAULT_PROFILE, ingest_roots, outcome_payload, show_outcome
+from rag_assets.commands.ingest import ingest_roots, outcome_payload, show_outcome
 from rag_assets.commands.search import run_search, show_results
 from rag_assets.commands.session import ready_database
 from rag_assets.commands.shell import guarded, stdout_console
-from rag_assets.errors import RagError
+from rag_assets.errors import PromotionRefused, RagError
 from rag_assets.settings import load_settings
 
 if TYPE_CHECKING:
+    from evals.gate import Verdict
+    from rag_assets.settings import Settings
     from rag_assets.store.database import Database
+    from rag_assets.store.search import Mode
 
 BOTS = {"quarrowby": "support", "orrelune": "docs"}
+BASELINE, CANDIDATE = "static-64", "static-256"
+# In this order: the first complete profile of a bot becomes its active one.
+PROFILES = {"quarrowby": (CANDIDATE,), "orrelune": (BASELINE, CANDIDATE)}
 
 
 @dataclass(frozen=True)
@@ -50,6 +57,11 @@ QUESTIONS = (
 )
 
 
+# The bot whose candidate is judged, and a query that the candidate answers better.
+JUDGED = "orrelune"
+BEFORE_AND_AFTER = "What is throttling us: storage, CPU or network?"
+
+
 def bundled_sources(tenant: str) -> Path:
     """The folder of a bundled tenant's documents, in a checkout and in an installed wheel.
 
@@ -67,21 +79,27 @@ def run(console: Console) -> None:
     started = time.perf_counter()
     settings = load_settings()
     with ready_database(settings) as database:
-        for tenant, bot in BOTS.items():
-            folder = bundled_sources(tenant)
-            console.print(Rule(f"ingest {tenant}/{bot}", align="left"))
-            with shown():
-                name, outcome = ingest_roots(database, settings, tenant, bot, [str(folder)], DEFAULT_PROFILE)
-            show_outcome(console, outcome_payload(tenant, bot, name, outcome))
+        for tenant in BOTS:
+            _ingest(console, database, settings, tenant)
         for question in QUESTIONS:
             _ask(console, database, question)
         compared = _check_isolation(database)
-    console.print(Rule("two tenants, one table", align="left"))
-    console.print(
-        f"Every question was put to both tenants: {compared} results, each from a document of the tenant "
-        "that was asked. The database enforces it, not the query."
-    )
+        console.print(Rule("two tenants, one table", align="left"))
+        console.print(
+            f"Every question was put to both tenants: {compared} results, each from a document of the tenant "
+            "that was asked. The database enforces it, not the query."
+        )
+        _evaluate(console, database)
     _show_next(console, time.perf_counter() - started)
+
+
+def _ingest(console: Console, database: Database, settings: Settings, tenant: str) -> None:
+    bot = BOTS[tenant]
+    for profile in PROFILES[tenant]:
+        console.print(Rule(f"ingest {tenant}/{bot} with {profile}", align="left"))
+        with shown():
+            name, outcome = ingest_roots(database, settings, tenant, bot, [str(bundled_sources(tenant))], profile)
+        show_outcome(console, outcome_payload(tenant, bot, name, outcome))
 
 
 def _ask(console: Console, database: Database, question: Question) -> None:
@@ -111,6 +129,87 @@ def _check_isolation(database: Database) -> int:
                 raise RagError(f"{tenant} was shown sources that are not its own: {', '.join(strangers)}")
             compared += len(found)
     return compared
+
+
+def _evaluate(console: Console, database: Database) -> None:
+    """Judge the candidate, promote it if that passes, and see the way back refused."""
+    from evals.runner import import_set
+
+    labels = import_set(database, JUDGED, BOTS[JUDGED], bundled_sources(JUDGED).parent)
+    console.print(Rule(f"{JUDGED}/{BOTS[JUDGED]} · is {CANDIDATE} better than {BASELINE}?", align="left"))
+    console.print(f"{len(labels.judged)} labelled queries, {len(labels.critical)} of them critical.\n")
+    fused = _judged(console, database, CANDIDATE, BASELINE, "hybrid")
+    console.print(
+        f"In hybrid mode, the default, the outcome is: {fused.outcome}. Words make up for much of what vectors lack. "
+        "The promotion below rests on the verdict on dense search, for a bot that searches by meaning alone.\n"
+    )
+    verdict = _judged(console, database, CANDIDATE, BASELINE, "dense")
+    _show_before_and_after(console, database, verdict)
+    console.print(Rule(f"{JUDGED}/{BOTS[JUDGED]} · and back to {BASELINE}?", align="left"))
+    _show_refusal(console, database, _judged(console, database, BASELINE, CANDIDATE, "dense"))
+
+
+def _judged(console: Console, database: Database, candidate: str, baseline: str, mode: Mode) -> Verdict:
+    from evals.runner import judge
+
+    with shown():
+        verdict = judge(database, JUDGED, BOTS[JUDGED], candidate, baseline, mode).verdict
+    command = f"rag eval gate --tenant {JUDGED} --bot {BOTS[JUDGED]} --candidate {candidate} --baseline {baseline}"
+    console.print(Text(f"{command} --mode {mode}\n", style="bold"), soft_wrap=True)
+    table = Table("criterion", "", "reason")
+    for one in verdict.criteria:
+        word, style = {True: ("holds", "green"), False: ("fails", "red"), None: ("not judged", "yellow")}[one.passed]
+        table.add_row(one.name, Text(word, style=style), Text(one.reason))
+    console.print(table)
+    console.print(f"{candidate} against {baseline}, {mode}: {verdict.outcome}\n", style="bold")
+    return verdict
+
+
+def _show_before_and_after(console: Console, database: Database, verdict: Verdict) -> None:
+    active = _active(database)
+    if active == CANDIDATE:
+        console.print(f"{CANDIDATE} serves already: nothing to promote.")
+    elif verdict.outcome != "passed" or active != BASELINE:
+        console.print(f"{active} goes on serving: {CANDIDATE} was not judged to be better than it.")
+    else:
+        _search(console, database, "before")
+        _promote(console, database)
+    _search(console, database, "now")
+
+
+def _promote(console: Console, database: Database) -> None:
+    from rag_assets.store.promotion import promote
+
+    bot = BOTS[JUDGED]
+    moved = promote(database, JUDGED, bot, CANDIDATE)
+    console.print(Rule(f"{JUDGED}/{bot} · promoted", align="left"))
+    console.print(Text(f"rag promote {CANDIDATE} --tenant {JUDGED} --bot {bot}\n", style="bold"))
+    console.print(f"{moved.active} serves now; before: {moved.previous}")
+
+
+def _search(console: Console, database: Database, when: str) -> None:
+    name, found = run_search(database, BEFORE_AND_AFTER, JUDGED, BOTS[JUDGED], mode="dense", k=2)
+    console.print(Rule(f"{JUDGED}/{BOTS[JUDGED]} · {when}, by {name}", align="left"))
+    show_results(console, BEFORE_AND_AFTER, name, "dense", found)
+
+
+def _show_refusal(console: Console, database: Database, verdict: Verdict) -> None:
+    from rag_assets.store.promotion import promote
+
+    if _active(database) != CANDIDATE:
+        return
+    try:
+        promote(database, JUDGED, BOTS[JUDGED], BASELINE)
+    except PromotionRefused as error:
+        console.print(f"refused: {error}", style="red", markup=False)
+        return
+    raise RagError(f"{BASELINE} was promoted on a verdict that is {verdict.outcome}")
+
+
+def _active(database: Database) -> str:
+    from rag_assets.retrieval import open_scope
+
+    return open_scope(database, JUDGED, BOTS[JUDGED])[1].name
 
 
 def _show_next(console: Console, seconds: float) -> None:

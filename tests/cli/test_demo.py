@@ -24,7 +24,14 @@ def test_the_demo_answers_from_both_tenants_and_changes_nothing_the_second_time(
     assert "1. de/zeitfenster.md" in first
     assert "each from a document of the tenant that was asked" in first
     assert "http://localhost:3000" in first
+    assert "static-256 against static-64, dense: passed" in first
+    assert "static-256 serves now; before: static-64" in first
+    assert first.index("before, by static-64") < first.index("now, by static-256")
+    assert "static-64 against static-256, dense: refused" in first
+    assert "refused: the verdict on 'static-64' of" in first
     second = _demo()
     assert "│ unchanged │ 69 │" in second
     assert "│ unchanged │ 75 │" in second
-    assert second.count("0 chunks written, 0 embedded") == 2
+    assert second.count("0 chunks written, 0 embedded") == 3
+    assert "static-256 serves already" in second
+    assert "refused: the verdict on 'static-64' of" in second
