@@ -68,6 +68,8 @@ bench-install: install
 
 bench: bench-install
 	$(BIN)/python -m bench.scifact --data $(DATA)
+	$(BIN)/python -m bench.quality --data $(DATA)
+	$(BIN)/python -m bench.fusion --data $(DATA)
 	$(BIN)/python -m bench.ingest --data $(DATA)
 	$(BIN)/python -m bench.search --data $(DATA)
 
