@@ -6,6 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 # Relative to this folder, whatever the shell has set: a demo must not write into somebody's database by accident.
 export RAG_HOME ?= $(CURDIR)/.rag
+.DEFAULT_GOAL := install
 
 # Measure what serves, build a candidate beside it, and judge it: make eval.pre reindex eval.post PROFILE=static-256
 PROFILE ?= static-256
