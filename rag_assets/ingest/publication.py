@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from rag_assets.ingest.embeddings import vectors_of
 from rag_assets.ingest.sources import Failure
 from rag_assets.progress import stage
-from rag_assets.store.database import Database
+from rag_assets.store.database import Database, first_line
 from rag_assets.store.profiles import BuiltProfile
 from rag_assets.store.publication import Publisher, StagedChunk, StagedVersion
 
@@ -101,7 +101,7 @@ def _publish(
             for version in versions:
                 _publish(publisher, built, [version], report)
             return
-        reason = f"cannot be stored: {str(error).strip().splitlines()[0]}"
+        reason = f"cannot be stored: {first_line(error)}"
         publisher.fail(versions[0].source_id, versions[0].checksum, reason)
         report.failures.append(Failure(built.bot, str(versions[0].source_id), reason))
         return

@@ -20,6 +20,7 @@ from rag_assets.retrieval.results import Retrieval, RetrievalResult
 from rag_assets.retrieval.scope import RetrievalScope
 from rag_assets.store.database import Connection, Database, set_scope
 from rag_assets.store.lexical import lexical_text
+from rag_assets.store.profiles import to_profile
 from rag_assets.store.search import Fusion, Mode, SearchRequest, SearchRow, run_search
 from rag_assets.store.sql import query
 
@@ -104,12 +105,7 @@ def open_scope(
             f"bot {bot!r} of tenant {tenant!r} has no {wanted} that is ready. Build one with: "
             f"rag ingest --tenant {tenant} --bot {bot} --profile {profile or 'static-256'}"
         )
-    names = (
-        "name", "provider", "model", "dimensions", "distance_metric", "task_instruction", "normalized",
-        "chunking", "index", "lexical",
-    )  # fmt: skip
-    spec = EmbeddingProfile.model_validate(dict(zip(names, columns, strict=True)))
-    return RetrievalScope(tenant, bot, space, profile_id, user_id), spec
+    return RetrievalScope(tenant, bot, space, profile_id, user_id), to_profile(columns)
 
 
 def _chosen(rows: list[tuple[Any, ...]], request_key: str | None) -> tuple[Any, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_assets.store.database import Connection, Database, set_scope
+from rag_assets.store.database import Connection, Database, as_array, set_scope
 from rag_assets.store.sql import query
 
 
@@ -29,7 +29,7 @@ class PgVectorCache:
             rows = self._connection.cursor(binary=True).execute(
                 query("cache_get"), {**self._scope, "model_key": model_key, "hashes": list(hashes)}
             )
-            return {bytes(digest): _to_array(vector) for digest, vector in rows}
+            return {bytes(digest): as_array(vector) for digest, vector in rows}
 
     def put(self, model_key: str, hashes: Sequence[bytes], vectors: NDArray[np.float32]) -> None:
         """Keep vectors (n, d) float32 of n distinct hashes; committed when it returns."""
@@ -50,8 +50,3 @@ class PgVectorCache:
 
     def __exit__(self, *error: object) -> None:
         self.close()
-
-
-def _to_array(value: object) -> NDArray[np.float32]:
-    to_numpy = getattr(value, "to_numpy", None)
-    return np.asarray(to_numpy() if to_numpy else value, dtype=np.float32)

@@ -8,7 +8,9 @@ from contextlib import contextmanager
 from typing import Any, Literal
 from urllib.parse import quote
 
+import numpy as np
 import psycopg
+from numpy.typing import NDArray
 from pgvector.psycopg.vector import register_vector_info
 from psycopg import conninfo
 from psycopg.types import TypeInfo
@@ -64,9 +66,9 @@ class Database:
         """
         url = self.app_url if role == "app" and self.app_url else self.url
         try:
-            connection = psycopg.connect(_with_role(url, role), autocommit=autocommit, connect_timeout=30)
+            connection = psycopg.connect(with_role(url, role), autocommit=autocommit, connect_timeout=30)
         except psycopg.OperationalError as error:
-            raise DatabaseUnavailable(f"cannot connect to {describe(url)}: {_first_line(error)}") from error
+            raise DatabaseUnavailable(f"cannot connect to {describe(url)}: {first_line(error)}") from error
         if role is not None:
             self._register_vector(connection)
         return connection
@@ -94,7 +96,7 @@ class Database:
             with self.connect("app") as connection:
                 check_app_role(connection)
             self._app_pool = ConnectionPool(
-                _with_role(self.app_url or self.url, "app"),
+                with_role(self.app_url or self.url, "app"),
                 min_size=1,
                 max_size=8,
                 # The pool doubles its wait between attempts to connect, far beyond the end of an outage. So it
@@ -124,7 +126,8 @@ def set_scope(connection: Connection, scope: Mapping[str, str | None]) -> None:
     )
 
 
-def _with_role(url: str, role: Role | None) -> str:
+def with_role(url: str, role: Role | None) -> str:
+    """The same database, entered as one of the roles from the first statement on; None leaves the login's own."""
     if role is None:
         return url
     parts = conninfo.conninfo_to_dict(url)
@@ -138,14 +141,14 @@ def describe(url: str) -> str:
     return f"database {parts.get('dbname') or '?'} at {parts.get('host') or 'localhost'}"
 
 
-def sqlalchemy_url(url: str) -> str:
-    """`url` for Dagster's storage: SQLAlchemy with psycopg2, whatever SQLAlchemy's default driver is."""
+def sqlalchemy_url(url: str, driver: str = "psycopg2") -> str:
+    """`url` in the form that SQLAlchemy and yoyo take, with its driver named: psycopg2 is Dagster's."""
     parts = conninfo.conninfo_to_dict(url)
     user, password = parts.pop("user", "") or "", parts.pop("password", "") or ""
     database = parts.pop("dbname", "") or ""
     login = quote(str(user), safe="") + (f":{quote(str(password), safe='')}" if password else "")
     query = "&".join(f"{key}={quote(str(value), safe='')}" for key, value in parts.items())
-    return f"postgresql+psycopg2://{login}@/{quote(str(database), safe='')}?{query}"
+    return f"postgresql+{driver}://{login}@/{quote(str(database), safe='')}?{query}"
 
 
 def ensure_database(url: str, name: str) -> str:
@@ -230,6 +233,13 @@ def check_app_role(connection: Connection) -> None:
         )
 
 
-def _first_line(error: Exception) -> str:
+def as_array(value: object) -> NDArray[np.float32]:
+    """A vector as the driver returns it, as (d,) float32."""
+    to_numpy = getattr(value, "to_numpy", None)
+    return np.asarray(to_numpy() if to_numpy else value, dtype=np.float32)
+
+
+def first_line(error: Exception) -> str:
+    """What an error says first; the server's details follow on more lines."""
     lines = str(error).strip().splitlines()
     return lines[0] if lines else type(error).__name__

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from psycopg import sql
 from psycopg.errors import DiskFull
 
-from rag_assets.store.database import Connection, Database
+from rag_assets.store.database import Connection, Database, as_array
 from rag_assets.store.partitions import build_index, index_is_valid, partition_name
 from rag_assets.store.profiles import BuiltProfile
 from rag_assets.store.search import SearchRequest, run_search
@@ -130,7 +130,7 @@ def _refresh_statistics(
     connection.execute(_compose("count_lexemes", built), values)
     kept = length if rebuilt else assumed
     sample = [
-        _vector(row[0]) for row in connection.execute(_compose("sample_vectors", built), {"limit": _FLOOR_SAMPLE})
+        as_array(row[0]) for row in connection.execute(_compose("sample_vectors", built), {"limit": _FLOOR_SAMPLE})
     ]
     connection.execute(
         query("statistics_refreshed"),
@@ -225,7 +225,7 @@ def tune_recall(database: Database, built: BuiltProfile, queries: int = 30) -> R
             return None
     with database.transaction("ingest", {"tenant": built.tenant}) as connection:
         rows = connection.execute(_compose("sample_vectors", built), {"limit": queries}).fetchall()
-    vectors = [_vector(row[0]) for row in rows]
+    vectors = [as_array(row[0]) for row in rows]
     scope = {"tenant": built.tenant, "bot": built.bot, "space": str(built.space_id), "profile": str(built.id)}
     with database.connect("app") as connection:
         exact = [_nearest(connection, scope, vector, exact=True) for vector in vectors]
@@ -240,10 +240,6 @@ def tune_recall(database: Database, built: BuiltProfile, queries: int = 30) -> R
                 break
     _keep_ef(database, built, ef, recall)
     return RecallReport(recall, ef, len(vectors))
-
-
-def _vector(value: Any) -> NDArray[np.float32]:
-    return np.asarray(value.to_numpy() if hasattr(value, "to_numpy") else value, dtype=np.float32)
 
 
 def _nearest(connection: Connection, scope: dict[str, str], vector: NDArray[np.float32], *, exact: bool) -> set[Any]:

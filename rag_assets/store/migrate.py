@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from urllib.parse import quote
-
 import psycopg
-from psycopg import conninfo
 from yoyo import get_backend, read_migrations
 
 from rag_assets.errors import DatabaseRefused
 from rag_assets.settings import bundled
-from rag_assets.store.database import Connection, Database, check_app_role, check_server
+from rag_assets.store.database import (
+    Connection,
+    Database,
+    check_app_role,
+    check_server,
+    first_line,
+    sqlalchemy_url,
+    with_role,
+)
 
 # One number for all processes that migrate; a session lock dies with its process, unlike yoyo's lock row.
 _MIGRATION_LOCK = 0x7261675F6D6967
@@ -42,7 +47,7 @@ def _bootstrap(connection: Connection) -> None:
     except psycopg.errors.InsufficientPrivilege as error:
         user = connection.info.user
         raise DatabaseRefused(
-            f"user {user!r} may not set the database up: {str(error).splitlines()[0]}. It needs CREATEROLE, CREATE on "
+            f"user {user!r} may not set the database up: {first_line(error)}. It needs CREATEROLE, CREATE on "
             "the database, and the right to create the extension vector; or run `rag up` once as a superuser and then: "
             f'GRANT rag_owner, rag_ingest, rag_app TO "{user}" WITH INHERIT FALSE, SET TRUE'
         ) from error
@@ -50,23 +55,13 @@ def _bootstrap(connection: Connection) -> None:
 
 def _apply(url: str) -> list[str]:
     # Not `backend.lock()`: a process killed while it holds that row would stop every later one.
-    backend = get_backend(_yoyo_url(url))
+    backend = get_backend(sqlalchemy_url(with_role(url, "owner"), driver="psycopg"))
     try:
         pending = backend.to_apply(read_migrations(str(bundled("sql") / "migrations")))
         backend.apply_migrations(pending)
         return [migration.id for migration in pending]
     finally:
         backend.connection.close()
-
-
-def _yoyo_url(url: str) -> str:
-    parts = conninfo.conninfo_to_dict(url)
-    user, password = str(parts.pop("user", "") or ""), str(parts.pop("password", "") or "")
-    database = str(parts.pop("dbname", "") or "")
-    parts["options"] = f"{parts.get('options') or ''} -c role=rag_owner -c search_path=rag,public,extensions".strip()
-    login = quote(user, safe="") + (f":{quote(password, safe='')}" if password else "")
-    query = "&".join(f"{key}={quote(str(value), safe='')}" for key, value in parts.items())
-    return f"postgresql+psycopg://{login}@/{quote(database, safe='')}?{query}"
 
 
 def is_current(database: Database) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -33,13 +34,14 @@ class BuiltProfile:
     profile: EmbeddingProfile
 
 
-def _to_profile(columns: tuple[Any, ...]) -> EmbeddingProfile:
+def to_profile(columns: Sequence[Any]) -> EmbeddingProfile:
+    """A profile from its columns, in the order in which all queries name them."""
     return EmbeddingProfile.model_validate(dict(zip(_SPEC_COLUMNS, columns, strict=True)))
 
 
 def _to_built(row: tuple[Any, ...]) -> BuiltProfile:
     return BuiltProfile(
-        id=row[0], space_id=row[1], tenant=row[2], bot=row[3], status=row[4], profile=_to_profile(row[5:])
+        id=row[0], space_id=row[1], tenant=row[2], bot=row[3], status=row[4], profile=to_profile(row[5:])
     )
 
 

@@ -121,7 +121,7 @@ def _profiles(
 ) -> tuple[Space, dict[str, BuiltProfile], dict[int, BuiltProfile]]:
     space = spaces_of(connection, tenant, bot)[0]
     # Concurrent promotions queue up here, and the second sees what the first did.
-    connection.execute("SELECT FROM rag.knowledge_spaces WHERE id = %s FOR UPDATE", [space.id])
+    connection.execute(query("lock_space"), {"space": space.id})
     built = built_profiles(connection, tenant, bot)
     return space, {one.profile.name: one for one in built}, {one.id: one for one in built}
 
