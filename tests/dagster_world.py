@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,7 +21,6 @@ from rag_assets.partitions import TENANT_TAG, ensure_partitions, pair_key
 from rag_assets.resources import Postgres, prepare
 from rag_assets.store.database import Database, ensure_database, with_database
 from rag_assets.store.profiles import add_spec
-from rag_assets.store.server import start_server, stop_server
 from rag_assets.store.tenants import add_root, add_tenant
 
 PROFILE = make_profile(name="hash-64", provider="hash", model="hash", dimensions=64)
@@ -103,16 +101,6 @@ def keys(requests: list[dg.RunRequest] | str) -> list[tuple[str, str]]:
     """Job and partition of each request."""
     assert not isinstance(requests, str), requests
     return [(request.job_name or "", str(request.partition_key)) for request in requests]
-
-
-@pytest.fixture(scope="session")
-def server_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    home = tmp_path_factory.mktemp("server")
-    for parent in (home, *home.parents):  # the server runs as another user where the tests run as root
-        if os.access(parent, os.W_OK) and parent.owner() != "nobody" and "pytest" in str(parent):
-            parent.chmod(0o755)
-    yield start_server(home)
-    stop_server(home)
 
 
 @pytest.fixture(scope="session")

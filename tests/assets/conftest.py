@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from dagster_world import server_url, template, world
+from dagster_world import template, world
 
-__all__ = ["server_url", "template", "world"]
+__all__ = ["template", "world"]
