@@ -24,7 +24,8 @@ class Block:
 class Document:
     """The normalised text of one source; all offsets of chunks and blocks refer to `text`.
 
-    `text` holds no NUL, no lone surrogate and no carriage return, and is NFC.
+    `text` holds no NUL, no lone surrogate and no carriage return, and is NFC. `metadata["quality"]` says what the
+    parser met on the way: see `rag_assets.documents.quality`.
     """
 
     text: str
@@ -48,6 +49,7 @@ class Chunk:
     page: int | None = None  # 1-based page of the first character
     page_end: int | None = None
     heading_path: tuple[str, ...] = ()
+    context: str = ""  # what a model reads in front of the content: title, headings, a table's header row
 
 
 @dataclass(frozen=True)

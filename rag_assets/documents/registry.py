@@ -2,44 +2,22 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from rag_assets.documents.building import failed
+from rag_assets.documents.formats import BUILTIN_FORMATS, Format, Parser
 from rag_assets.documents.model import Record
 from rag_assets.documents.names import is_web, media_type, suffix
 from rag_assets.documents.normalize import normalize
-from rag_assets.documents.text import CODE_TYPES, TEXT_SUFFIXES
 from rag_assets.documents.version import PARSER_VERSION
 from rag_assets.errors import ParseError, UnsupportedFormat
 
 __all__ = ["PARSER_VERSION", "parse", "register", "supported", "supported_suffixes"]
 
-Parser = Callable[[bytes, str, str | None], list[Record]]
-
 # Servers send these for anything they do not know: a known suffix says more.
 _GENERIC_TYPES = frozenset({"", "text/plain", "application/octet-stream", "binary/octet-stream"})
 _SNIFFED = 1024  # bytes
-_HTML_OPENINGS = (b"<!doctype html", b"<html", b"<head", b"<body")
-
-
-@dataclass(frozen=True)
-class Format:
-    """A kind of file: how it is recognised, and the parser, given as `module:function` to load it late."""
-
-    name: str
-    parser: Parser | str
-    suffixes: frozenset[str]
-    content_types: frozenset[str]
-    matches: Callable[[bytes], bool] | None = None
-
-    def load(self) -> Parser:
-        if not isinstance(self.parser, str):
-            return self.parser
-        module, _, attribute = self.parser.partition(":")
-        parser: Parser = getattr(importlib.import_module(module), attribute)
-        return parser
 
 
 @dataclass
@@ -66,11 +44,14 @@ def register(
     `"module:function"` it is imported on first use. `matches` looks at the first 1,024 bytes (leading
     white space and UTF-8 mark removed) and wins over the declared type and the suffix.
     """
-    added = Format(name, parser, frozenset(suffixes), frozenset(content_types), matches)
+    _add(Format(name, parser, frozenset(suffixes), frozenset(content_types), matches))
+
+
+def _add(added: Format) -> None:
     _registry.by_suffix.update(dict.fromkeys(added.suffixes, added))
     _registry.by_type.update(dict.fromkeys(added.content_types, added))
-    if matches:
-        _registry.by_content[name] = added
+    if added.matches:
+        _registry.by_content[added.name] = added
 
 
 def supported(name: str) -> bool:
@@ -125,39 +106,5 @@ def _choose(data: bytes, name: str, content_type: str | None) -> Format:
     )
 
 
-_HERE = "rag_assets.documents"
-register("text", f"{_HERE}.text:parse_text", suffixes=TEXT_SUFFIXES, content_types=["text/plain"])
-register("code", f"{_HERE}.text:parse_code", suffixes=CODE_TYPES, content_types=CODE_TYPES.values())
-register(
-    "markdown",
-    f"{_HERE}.markdown:parse_markdown",
-    suffixes=[".md", ".markdown", ".mdx"],
-    content_types=["text/markdown", "text/x-markdown"],
-)
-register(
-    "html",
-    f"{_HERE}.html:parse_html",
-    suffixes=[".html", ".htm", ".xhtml"],
-    content_types=["text/html", "application/xhtml+xml"],
-    matches=lambda head: head[:16].lower().startswith(_HTML_OPENINGS),
-)
-register(
-    "pdf",
-    f"{_HERE}.pdf:parse_pdf",
-    suffixes=[".pdf"],
-    content_types=["application/pdf", "application/x-pdf"],
-    matches=lambda head: head.startswith(b"%PDF-"),
-)
-register(
-    "jsonl",
-    f"{_HERE}.records:parse_jsonl",
-    suffixes=[".jsonl", ".ndjson"],
-    content_types=["application/jsonl", "application/x-ndjson", "application/x-jsonlines"],
-)
-register("json", f"{_HERE}.records:parse_json", suffixes=[".json"], content_types=["application/json"])
-register(
-    "csv",
-    f"{_HERE}.records:parse_csv",
-    suffixes=[".csv", ".tsv"],
-    content_types=["text/csv", "text/tab-separated-values"],
-)
+for _format in BUILTIN_FORMATS:
+    _add(_format)
