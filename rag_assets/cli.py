@@ -6,7 +6,22 @@ from typing import Annotated
 
 import typer
 
-from rag_assets.commands import catalogue, erase, ingest, retire, rollout, search, server, sweep
+from rag_assets.commands import (
+    batches,
+    catalogue,
+    erase,
+    ingest,
+    inspect,
+    limits,
+    plan,
+    profile_add,
+    retire,
+    rollout,
+    search,
+    server,
+    sweep,
+    usage,
+)
 from rag_assets.commands.shell import RagGroup
 
 app = typer.Typer(
@@ -40,11 +55,18 @@ def rag(
 
 app.command()(server.up)
 app.command()(server.down)
+catalogue.tenant_app.command("limit")(limits.tenant_limit)
 app.add_typer(catalogue.tenant_app, name="tenant")
+catalogue.profile_app.command("add")(profile_add.add_profile)
 catalogue.profile_app.command("retire")(retire.retire)
 catalogue.profile_app.command("drop-retired")(retire.drop_retired)
+catalogue.profile_app.command("limit")(limits.profile_limit)
 app.add_typer(catalogue.profile_app, name="profile")
+app.command()(plan.plan)
 app.command()(ingest.ingest)
+app.command()(batches.batches)
+app.command()(usage.usage)
+app.command()(inspect.inspect)
 app.command()(search.sources)
 app.command()(search.search)
 app.add_typer(sweep.eval_app, name="eval")

@@ -15,6 +15,7 @@ from rag_assets.assets.embeddings import profile_embeddings  # noqa: E402
 from rag_assets.assets.indexes import gin_index, hnsw_index  # noqa: E402
 from rag_assets.assets.knowledge import knowledge_chunks  # noqa: E402
 from rag_assets.assets.sources import sources  # noqa: E402
+from rag_assets.automation.batches import embedding_batches  # noqa: E402
 from rag_assets.automation.jobs import eval_gate, ingest_pair, ingest_sources, promote_profile  # noqa: E402
 from rag_assets.automation.logs import console  # noqa: E402
 from rag_assets.automation.schedules import nightly_eval  # noqa: E402
@@ -26,7 +27,7 @@ defs = dg.Definitions(
     assets=[sources, chunks, profile_embeddings, knowledge_chunks, gin_index, hnsw_index, evaluation, active_profile],
     jobs=[ingest_sources, ingest_pair, eval_gate, promote_profile],
     schedules=[nightly_eval],
-    sensors=[new_sources],
+    sensors=[new_sources, embedding_batches],
     resources={"postgres": Postgres(), "io_manager": ParquetIOManager()},
     loggers={"console": console},
     # A process for each step costs seconds and saves nothing here.

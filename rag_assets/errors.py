@@ -12,7 +12,13 @@ RagError
 │   ├── RootUnreadable    a source root that could not be listed; never the same as an empty one
 │   ├── UnsupportedFormat no parser takes these bytes
 │   └── ParseError        a file that its parser could not read
+├── ParserUnavailable     no process could be started to parse files in
+├── TokenizerUnavailable  the tokenizer that a profile counts tokens with is not on this machine
 ├── EmbeddingError        a provider returned something that must not be stored
+│   ├── TextRefused       this text cannot be embedded, by anybody's second try; others can
+│   ├── ProviderUnavailable  no answer within the deadline, or a quota is used up: another run goes on from here
+│   ├── ProviderRefused   the key, the model or the request as such is refused: nothing will be embedded
+│   └── CostCeilingReached  the next request could cost more than the profile may
 ├── PromotionRefused      the pointer to the active profile was not moved, with the reason
 └── ProfileNotReady       the bot has no active profile, or the profile is not built for it
 """
@@ -76,8 +82,32 @@ class ParseError(SourceError):
     """A parser could not read the bytes; the text says why and, where known, at which line or page."""
 
 
+class ParserUnavailable(RagError):
+    """No parser process could be started: nothing is known about the file, and another run may read it."""
+
+
+class TokenizerUnavailable(RagError):
+    """Nothing can be measured in tokens: a package, a file or a download is missing; the text says which."""
+
+
 class EmbeddingError(RagError):
     """An embedder returned the wrong number, shape or kind of vectors; nothing of it was stored."""
+
+
+class TextRefused(EmbeddingError):
+    """One of the texts sent is at fault: blank, no Unicode, too long, or refused by the provider for its content."""
+
+
+class ProviderUnavailable(EmbeddingError):
+    """The provider did not answer, or not in time. Nothing is wrong with the texts; what was embedded is kept."""
+
+
+class ProviderRefused(EmbeddingError):
+    """The provider answers and refuses: a wrong key, an unknown model, an address that is no such server."""
+
+
+class CostCeilingReached(EmbeddingError):
+    """The profile's ceiling for this tenant leaves no room for the next request; nothing was sent."""
 
 
 class PromotionRefused(RagError):

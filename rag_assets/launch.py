@@ -43,6 +43,7 @@ class IngestOutcome:
         seconds: time of the assets' own work, Parquet included; `startup_seconds` is what Dagster needed around it.
         failures: one dict of `bot`, `source` and `error` each, at most 50 of each stage.
         activated: whether this profile became the bot's active one.
+        pending_chunks: chunks of sources that wait for a batch job; `batch_jobs` is how many of those go on.
     """
 
     sources: Mapping[str, int]
@@ -54,6 +55,8 @@ class IngestOutcome:
     run_ids: tuple[str, ...]
     failures: tuple[Mapping[str, str], ...] = field(default_factory=tuple)
     activated: bool = False
+    pending_chunks: int = 0
+    batch_jobs: int = 0
 
 
 def dagster_environment(settings: Settings) -> dict[str, str]:
@@ -110,6 +113,8 @@ def dagster_instance(settings: Settings) -> Iterator[dg.DagsterInstance]:
     from dagster import DagsterInstance
     from dagster._core.instance.ref import InstanceRef
 
+    from rag_assets.automation.pools import prepare_pool
+
     with _environment(dagster_environment(settings)):
         ref = InstanceRef.from_dir(
             str(settings.dagster_home),
@@ -122,6 +127,7 @@ def dagster_instance(settings: Settings) -> Iterator[dg.DagsterInstance]:
             },
         )
         with DagsterInstance.from_ref(ref) as instance:
+            prepare_pool(instance)
             yield instance
 
 
@@ -139,7 +145,9 @@ def _environment(values: Mapping[str, str]) -> Iterator[None]:
                 os.environ[name] = value
 
 
-def materialize_ingest(database: Database, settings: Settings, tenant: str, bot: str, profile: str) -> IngestOutcome:
+def materialize_ingest(
+    database: Database, settings: Settings, tenant: str, bot: str, profile: str, batch: bool = False
+) -> IngestOutcome:
     """Materialize the assets for one bot and profile: a run for its sources, and one for the pair.
 
     Both runs happen in this process and are recorded on the project's Dagster instance. Nothing is printed.
@@ -155,7 +163,7 @@ def materialize_ingest(database: Database, settings: Settings, tenant: str, bot:
     from rag_assets.materialize import outcome_of, run_both
 
     with dagster_instance(settings) as instance:
-        results = run_both(instance, tenant, bot, profile)
+        results = run_both(instance, tenant, bot, profile, batch)
     return outcome_of(results, bot, time.monotonic() - began)
 
 
@@ -166,7 +174,8 @@ def dev(settings: Settings, host: str, port: int) -> int:
         UsageError: the port is taken; Dagster would quietly serve on another one.
     """
     _require_port(host, port)
-    environment = {**os.environ, **dagster_environment(settings)}
+    with dagster_instance(settings):  # the daemon's runs find the pool's limit set
+        environment = dict(os.environ)
     workspace = settings.dagster_home / "workspace.yaml"
     _refresh(workspace, _WORKSPACE.format(python=sys.executable))
     command = [sys.executable, "-m", "dagster", "dev", "-w", str(workspace), "-h", host, "-p", str(port)]

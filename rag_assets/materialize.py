@@ -11,6 +11,7 @@ from dagster._core.definitions.metadata import TableMetadataValue
 
 from rag_assets import errors
 from rag_assets.automation.jobs import PAIR_JOB, SOURCES_JOB
+from rag_assets.automation.pools import free_slots_of_ended_runs
 from rag_assets.automation.processes import PROCESS_TAG, report_dead_runs, this_process
 from rag_assets.automation.runs import COMMAND_LINE, ORIGIN_TAG
 from rag_assets.definitions import defs
@@ -24,7 +25,9 @@ _STEPS = {
 _RAISED = re.compile(r"rag_assets\.errors\.(\w+): (.*)", re.DOTALL)
 
 
-def run_both(instance: dg.DagsterInstance, tenant: str, bot: str, profile: str) -> list[dg.ExecuteInProcessResult]:
+def run_both(
+    instance: dg.DagsterInstance, tenant: str, bot: str, profile: str, batch: bool = False
+) -> list[dg.ExecuteInProcessResult]:
     """Execute the two jobs, one after the other.
 
     Raises:
@@ -32,6 +35,7 @@ def run_both(instance: dg.DagsterInstance, tenant: str, bot: str, profile: str) 
     """
     ensure_partitions(instance, [tenant], [profile])
     report_dead_runs(instance, (SOURCES_JOB, PAIR_JOB))
+    free_slots_of_ended_runs(instance)
     keys = {SOURCES_JOB: tenant, PAIR_JOB: pair_key(tenant, profile)}
     results = []
     for job, key in keys.items():
@@ -39,7 +43,7 @@ def run_both(instance: dg.DagsterInstance, tenant: str, bot: str, profile: str) 
             instance=instance,
             partition_key=key,
             run_config={
-                "ops": {step: {"config": {"bot": bot}} for step in _STEPS[job]},
+                "ops": {step: {"config": {"bot": bot, "batch": batch}} for step in _STEPS[job]},
                 # The terminal shows progress of its own; the run's log is in the UI.
                 "loggers": {"console": {"config": {"log_level": "CRITICAL"}}},
             },
@@ -90,6 +94,8 @@ def outcome_of(results: Sequence[dg.ExecuteInProcessResult], bot: str, wall_seco
         chunks_written=_number(published, "chunks_written"),
         embedded=_number(embedded, "embedded"),
         cache_hits=_number(embedded, "cache_hits"),
+        pending_chunks=_number(embedded, "pending_chunks"),
+        batch_jobs=_number(embedded, "batch_jobs"),
         seconds=round(work, 3),
         startup_seconds=round(wall_seconds - work, 3),
         run_ids=tuple(result.run_id for result in results),

@@ -47,10 +47,10 @@ WHERE %(name)s::text IS NULL OR name = %(name)s ORDER BY created_at, name
 -- add_built_profile --
 INSERT INTO rag.embedding_profiles (
     knowledge_space_id, tenant_id, bot_id, name, provider, model, dimensions, distance_metric,
-    task_instruction, normalized, chunking, index, lexical, spec_hash)
+    task_instruction, normalized, chunking, index, lexical, options, spec_hash)
 VALUES (
     %(space)s, %(tenant)s, %(bot)s, %(name)s, %(provider)s, %(model)s, %(dimensions)s, %(distance_metric)s,
-    %(task_instruction)s, %(normalized)s, %(chunking)s, %(index)s, %(lexical)s, %(spec_hash)s)
+    %(task_instruction)s, %(normalized)s, %(chunking)s, %(index)s, %(lexical)s, %(options)s, %(spec_hash)s)
 ON CONFLICT (knowledge_space_id, name) WHERE status <> 'retired' DO NOTHING
 
 -- add_index_state --
@@ -64,7 +64,7 @@ WHERE embedding_profile_id = %(profile)s
 
 -- list_built_profiles --
 SELECT p.id, p.knowledge_space_id, p.tenant_id, p.bot_id, p.status, p.name, p.provider, p.model, p.dimensions,
-       p.distance_metric, p.task_instruction, p.normalized, p.chunking, p.index, p.lexical
+       p.distance_metric, p.task_instruction, p.normalized, p.chunking, p.index, p.lexical, p.options
 FROM rag.embedding_profiles p
 WHERE p.tenant_id = %(tenant)s AND p.status <> 'retired'
   AND (%(bot)s::text IS NULL OR p.bot_id = %(bot)s)
@@ -106,7 +106,7 @@ RETURNING k.id
 UPDATE rag.embedding_profiles SET status = 'active' WHERE id = %(profile)s
 
 -- file_states --
-SELECT uri, size, mtime_ns, checksum, parser_version FROM rag.source_files WHERE root_id = %(root)s
+SELECT uri, size, mtime_ns, checksum, parser_version, etag, last_modified FROM rag.source_files WHERE root_id = %(root)s
 
 -- forget_files --
 DELETE FROM rag.source_files WHERE root_id = %(root)s AND file_hash = ANY(%(files)s)
@@ -160,14 +160,42 @@ INSERT INTO rag.source_documents (source_id, checksum, tenant_id, bot_id, title,
 SELECT id, checksum, %(tenant)s, %(bot)s, title, text, blocks::jsonb FROM staged_sources WHERE text IS NOT NULL
 ON CONFLICT DO NOTHING
 
+-- put_page_signature --
+INSERT INTO rag.page_signatures (source_id, knowledge_space_id, tenant_id, bot_id, checksum, minhash, blocks)
+SELECT s.id, s.knowledge_space_id, s.tenant_id, s.bot_id, %(checksum)s, %(minhash)s, %(blocks)s
+FROM rag.knowledge_sources s WHERE s.id = %(source)s
+ON CONFLICT (source_id) DO UPDATE SET
+    checksum = excluded.checksum, minhash = excluded.minhash, blocks = excluded.blocks
+
+-- page_signatures --
+-- The pages that are or will be served to all users of the bot, oldest first: of pages that say the same, the first
+-- is kept. One that the profile could not publish speaks for no other.
+SELECT s.id, s.checksum, g.minhash, g.blocks
+FROM rag.page_signatures g
+JOIN rag.knowledge_sources s ON s.id = g.source_id AND s.checksum = g.checksum
+LEFT JOIN rag.source_profiles sp ON sp.source_id = s.id AND sp.embedding_profile_id = %(profile)s
+WHERE g.knowledge_space_id = %(space)s AND s.status IN ('queued', 'processing', 'ready') AND s.scope_type = 'bot'
+  AND (sp.status IS DISTINCT FROM 'failed' OR sp.checksum <> s.checksum)
+ORDER BY s.created_at, length(s.external_id), s.external_id
+
+-- page_texts --
+SELECT d.source_id, d.text
+FROM rag.source_documents d JOIN rag.knowledge_sources s ON s.id = d.source_id AND s.checksum = d.checksum
+WHERE d.source_id = ANY(%(sources)s)
+
+-- served_versions --
+SELECT source_id, checksum FROM rag.source_profiles
+WHERE embedding_profile_id = %(profile)s AND source_id = ANY(%(sources)s) AND status = 'ready' AND chunk_count > 0
+
 -- remember_file --
 INSERT INTO rag.source_files AS f (
-    knowledge_space_id, tenant_id, bot_id, root_id, file_hash, uri, size, mtime_ns, checksum, parser_version)
+    knowledge_space_id, tenant_id, bot_id, root_id, file_hash, uri, size, mtime_ns, checksum, parser_version,
+    etag, last_modified)
 VALUES (%(space)s, %(tenant)s, %(bot)s, %(root)s, %(file_hash)s, %(uri)s, %(size)s, %(mtime_ns)s,
-        %(checksum)s, %(parser_version)s)
+        %(checksum)s, %(parser_version)s, %(etag)s, %(last_modified)s)
 ON CONFLICT (root_id, file_hash) DO UPDATE SET
     size = excluded.size, mtime_ns = excluded.mtime_ns, checksum = excluded.checksum,
-    parser_version = excluded.parser_version
+    parser_version = excluded.parser_version, etag = excluded.etag, last_modified = excluded.last_modified
 
 -- delete_sources --
 UPDATE rag.knowledge_sources SET status = 'deleted', progress_percent = 100, error_message = NULL, updated_at = now()
@@ -179,7 +207,7 @@ SELECT s.id, s.name, s.source_type, s.external_id, s.status, s.progress_percent,
        s.content_type, s.locale, s.updated_at,
        coalesce(jsonb_object_agg(p.name, jsonb_build_object(
            'status', sp.status, 'chunks', sp.chunk_count, 'up_to_date', sp.checksum = s.checksum,
-           'error', sp.error_message)) FILTER (WHERE p.id IS NOT NULL), '{}')
+           'error', sp.error_message, 'duplicate_of', sp.duplicate_of)) FILTER (WHERE p.id IS NOT NULL), '{}')
 FROM rag.knowledge_sources s
 LEFT JOIN (rag.source_profiles sp JOIN rag.embedding_profiles p
            ON p.id = sp.embedding_profile_id AND p.status <> 'retired') ON sp.source_id = s.id
@@ -192,18 +220,31 @@ WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s) GRO
 
 -- pending_sources --
 -- What the profile has not published as it is now, and can be read. A source whose file cannot be read now still
--- has the version before; one that could not be published is tried again.
+-- has the version before; one that could not be published is tried again, and so is a page that said the same as
+-- another that is gone or says something else now.
 SELECT s.id, s.checksum, d.title, d.text, d.blocks, s.content_type, s.locale
 FROM rag.knowledge_sources s
 JOIN rag.source_documents d ON d.source_id = s.id AND d.checksum = s.checksum
 LEFT JOIN rag.source_profiles sp ON sp.source_id = s.id AND sp.embedding_profile_id = %(profile)s
 WHERE s.knowledge_space_id = %(space)s AND s.status IN ('queued', 'processing', 'ready', 'failed')
-  AND (sp.source_id IS NULL OR sp.checksum <> s.checksum OR sp.status = 'failed')
+  AND (sp.source_id IS NULL OR sp.checksum <> s.checksum OR sp.status = 'failed'
+       OR sp.duplicate_of IS NOT NULL AND NOT EXISTS (
+          SELECT FROM rag.source_profiles o JOIN rag.knowledge_sources os ON os.id = o.source_id
+          WHERE o.embedding_profile_id = sp.embedding_profile_id AND o.source_id = sp.duplicate_of
+            AND o.status = 'ready' AND o.checksum = sp.duplicate_checksum AND os.checksum = o.checksum
+            AND os.status NOT IN ('deleted', 'no_text')))
 ORDER BY s.external_id
 
 -- profile_lag --
 -- How far the profile is behind its sources: what to publish and what to take away. The digest names the
--- work, so that two sensor ticks that see the same work ask for one run.
+-- work, so that two sensor ticks that see the same work ask for one run. What waits for a batch job that goes on is
+-- not counted: a run could do nothing for it.
+WITH waiting AS MATERIALIZED (
+    SELECT w.source_id, w.checksum
+    FROM rag.embedding_job_sources w JOIN rag.embedding_jobs j ON j.id = w.job_id
+    WHERE w.embedding_profile_id = %(profile)s AND j.state IN ('submitting', 'running')
+      AND j.ended_at IS NULL AND j.deadline > now()
+)
 SELECT count(*),
        md5(string_agg(work.id::text || work.checksum, ',' ORDER BY work.id, work.checksum))
 FROM (
@@ -211,7 +252,13 @@ FROM (
     FROM rag.knowledge_sources s
     LEFT JOIN rag.source_profiles sp ON sp.source_id = s.id AND sp.embedding_profile_id = %(profile)s
     WHERE s.knowledge_space_id = %(space)s AND s.status IN ('queued', 'processing', 'ready')
-      AND (sp.source_id IS NULL OR sp.checksum <> s.checksum)
+      AND (sp.source_id IS NULL OR sp.checksum <> s.checksum
+           OR sp.duplicate_of IS NOT NULL AND NOT EXISTS (
+          SELECT FROM rag.source_profiles o JOIN rag.knowledge_sources os ON os.id = o.source_id
+          WHERE o.embedding_profile_id = sp.embedding_profile_id AND o.source_id = sp.duplicate_of
+            AND o.status = 'ready' AND o.checksum = sp.duplicate_checksum AND os.checksum = o.checksum
+            AND os.status NOT IN ('deleted', 'no_text')))
+      AND NOT EXISTS (SELECT FROM waiting w WHERE w.source_id = s.id AND w.checksum = s.checksum)
     UNION ALL
     SELECT s.id, s.checksum
     FROM rag.knowledge_sources s
@@ -219,6 +266,7 @@ FROM (
     WHERE s.knowledge_space_id = %(space)s AND s.status = 'failed'
       AND NOT EXISTS (SELECT FROM rag.source_profiles sp
                       WHERE sp.source_id = s.id AND sp.embedding_profile_id = %(profile)s)
+      AND NOT EXISTS (SELECT FROM waiting w WHERE w.source_id = s.id AND w.checksum = s.checksum)
     UNION ALL
     SELECT s.id, 'gone'
     FROM rag.source_profiles sp
@@ -232,7 +280,7 @@ WHERE id = ANY(%(sources)s) AND status = 'processing' AND progress_percent < %(p
 
 -- cache_get --
 SELECT content_hash, embedding FROM rag.embedding_cache
-WHERE tenant_id = %(tenant)s AND model_key = %(model_key)s AND content_hash = ANY(%(hashes)s)
+WHERE tenant_id = %(tenant)s AND model_key = %(model_key)s AND role = %(role)s AND content_hash = ANY(%(hashes)s)
 
 -- staged_vectors_table --
 CREATE TEMP TABLE IF NOT EXISTS staged_vectors (content_hash bytea, embedding vector) ON COMMIT DELETE ROWS
@@ -241,15 +289,121 @@ CREATE TEMP TABLE IF NOT EXISTS staged_vectors (content_hash bytea, embedding ve
 COPY staged_vectors FROM STDIN (FORMAT binary)
 
 -- cache_put --
-INSERT INTO rag.embedding_cache (tenant_id, bot_id, model_key, content_hash, embedding)
-SELECT %(tenant)s, %(bot)s, %(model_key)s, content_hash, embedding FROM staged_vectors
-ON CONFLICT (tenant_id, model_key, content_hash) DO UPDATE SET embedding = excluded.embedding
+INSERT INTO rag.embedding_cache (tenant_id, bot_id, model_key, role, content_hash, embedding)
+SELECT %(tenant)s, %(bot)s, %(model_key)s, %(role)s, content_hash, embedding FROM staged_vectors
+ON CONFLICT (tenant_id, model_key, role, content_hash) DO UPDATE SET embedding = excluded.embedding
 
 -- staged_chunks_table --
 CREATE TEMP TABLE IF NOT EXISTS staged_chunks (
     id uuid, source_id uuid, chunk_index int, content text, lexical_text text, token_count int,
     citation text, metadata text, embedding vector
 ) ON COMMIT DELETE ROWS
+
+-- count_usage --
+INSERT INTO rag.embedding_usage AS u (tenant_id, bot_id, profile, model_key, role, items, cache_hits, tokens, cost_usd)
+VALUES (%(tenant)s, %(bot)s, %(profile)s, %(model_key)s, %(role)s, %(items)s, %(cache_hits)s, %(tokens)s, %(cost_usd)s)
+ON CONFLICT (tenant_id, bot_id, profile, model_key, role, day) DO UPDATE SET
+    items = u.items + excluded.items, cache_hits = u.cache_hits + excluded.cache_hits,
+    tokens = u.tokens + excluded.tokens, cost_usd = u.cost_usd + excluded.cost_usd
+
+-- lock_embedding_jobs --
+-- Held by the session: who submits and collects the jobs of a model for a tenant does so alone.
+SELECT pg_advisory_lock(hashtextextended('rag.embedding_jobs ' || %(tenant)s || ' ' || %(model_key)s, 0))
+
+-- lock_batch_route --
+SELECT pg_advisory_xact_lock(hashtextextended('rag.embedding_jobs ' || %(route)s, 0))
+
+-- enqueued_tokens --
+SELECT rag.enqueued_tokens(%(route)s)
+
+-- tenants_with_open_jobs --
+SELECT rag.tenants_with_open_jobs()
+
+-- list_embedding_jobs --
+-- `unfinished`: also jobs that have ended and of which something may be left at the provider.
+SELECT id, tenant_id, bot_id, profile, model_key, route, display_name, remote_name, remote_state, result_file, state,
+       uploads, items, tokens, created_at, submitted_at, ended_at, deadline, error
+FROM rag.embedding_jobs
+WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
+  AND (%(model_key)s::text IS NULL OR model_key = %(model_key)s)
+  AND (%(id)s::uuid IS NULL OR id = %(id)s)
+  AND (NOT %(unfinished)s OR state IN ('submitting', 'running')
+       OR remote_name IS NOT NULL OR result_file IS NOT NULL OR uploads > 0)
+ORDER BY created_at, display_name
+
+-- add_embedding_job --
+INSERT INTO rag.embedding_jobs (
+    id, tenant_id, bot_id, profile, model_key, route, display_name, items, tokens, deadline)
+VALUES (
+    %(id)s, %(tenant)s, %(bot)s, %(profile)s, %(model_key)s, %(route)s, %(display_name)s, %(items)s, %(tokens)s,
+    now() + make_interval(hours => %(hours)s))
+
+-- add_embedding_job_items --
+INSERT INTO rag.embedding_job_items (job_id, tenant_id, bot_id, content_hash, position, sample)
+SELECT %(id)s, %(tenant)s, %(bot)s, hash, position, sample
+FROM unnest(%(hashes)s::bytea[], %(samples)s::text[]) WITH ORDINALITY AS i (hash, sample, position)
+
+-- embedding_job_keys --
+SELECT content_hash FROM rag.embedding_job_items WHERE job_id = %(id)s ORDER BY position
+
+-- embedding_job_samples --
+SELECT content_hash, sample FROM rag.embedding_job_items
+WHERE job_id = %(id)s AND sample IS NOT NULL ORDER BY position
+
+-- open_job_of_text --
+-- What a job holds or has failed at; a text that waits in one job and failed in another waits.
+SELECT DISTINCT ON (i.content_hash) i.content_hash,
+       CASE WHEN j.state IN ('submitting', 'running') THEN j.id END
+FROM rag.embedding_job_items i JOIN rag.embedding_jobs j ON j.id = i.job_id
+WHERE i.tenant_id = %(tenant)s AND j.model_key = %(model_key)s AND i.content_hash = ANY(%(hashes)s)
+  AND (j.state IN ('submitting', 'running') OR i.state = 'failed')
+ORDER BY i.content_hash, j.state IN ('submitting', 'running') DESC, j.created_at
+
+-- change_embedding_job --
+UPDATE rag.embedding_jobs SET
+    remote_name = coalesce(%(remote_name)s, remote_name), remote_state = coalesce(%(remote_state)s, remote_state),
+    result_file = coalesce(%(result_file)s, result_file), state = coalesce(%(state)s, state),
+    uploads = uploads + %(uploads)s, submitted_at = CASE WHEN %(submitted)s THEN now() ELSE submitted_at END,
+    ended_at = CASE WHEN %(ended)s THEN coalesce(ended_at, now()) ELSE ended_at END,
+    error = coalesce(%(error)s, error)
+WHERE id = %(id)s
+
+-- close_embedding_job --
+-- Only one that is open, so that what it cost is counted once.
+UPDATE rag.embedding_jobs
+SET state = %(state)s, ended_at = coalesce(ended_at, now()), error = %(error)s
+WHERE id = %(id)s AND state IN ('submitting', 'running')
+
+-- close_embedding_job_items --
+UPDATE rag.embedding_job_items i
+SET sample = NULL, state = CASE WHEN f.hash IS NULL THEN 'done' ELSE 'failed' END, error = f.error
+FROM rag.embedding_job_items m
+LEFT JOIN unnest(%(hashes)s::bytea[], %(errors)s::text[]) AS f (hash, error) ON f.hash = m.content_hash
+WHERE m.job_id = %(id)s AND i.job_id = m.job_id AND i.content_hash = m.content_hash
+
+-- fail_embedding_job_items --
+UPDATE rag.embedding_job_items SET sample = NULL, state = 'failed', error = %(error)s WHERE job_id = %(id)s
+
+-- embedding_job_is_cleared --
+UPDATE rag.embedding_jobs SET remote_name = NULL, result_file = NULL, uploads = 0
+WHERE id = %(id)s AND state NOT IN ('submitting', 'running')
+
+-- forget_embedding_job --
+WITH sources AS (DELETE FROM rag.embedding_job_sources WHERE job_id = %(id)s),
+     items AS (DELETE FROM rag.embedding_job_items WHERE job_id = %(id)s)
+SELECT
+
+-- delete_embedding_job --
+DELETE FROM rag.embedding_jobs WHERE id = %(id)s AND state = 'submitting'
+
+-- forget_waiting_sources --
+DELETE FROM rag.embedding_job_sources WHERE embedding_profile_id = %(profile)s
+
+-- add_waiting_sources --
+INSERT INTO rag.embedding_job_sources (embedding_profile_id, source_id, checksum, job_id, tenant_id, bot_id)
+SELECT %(profile)s, source, checksum, job, %(tenant)s, %(bot)s
+FROM unnest(%(sources)s::uuid[], %(checksums)s::text[], %(jobs)s::uuid[]) AS w (source, checksum, job)
+ON CONFLICT DO NOTHING
 
 -- copy_staged_chunks --
 COPY staged_chunks FROM STDIN (FORMAT binary)
@@ -289,11 +443,13 @@ FROM (
 
 -- publish_sources --
 INSERT INTO rag.source_profiles AS sp (
-    embedding_profile_id, source_id, tenant_id, bot_id, status, checksum, chunk_count)
-SELECT %(profile)s, published.source_id, %(tenant)s, %(bot)s, 'ready', published.checksum, published.chunks
-FROM unnest(%(sources)s::uuid[], %(checksums)s::text[], %(counts)s::int[]) AS published (source_id, checksum, chunks)
+    embedding_profile_id, source_id, tenant_id, bot_id, status, checksum, chunk_count, duplicate_of, duplicate_checksum)
+SELECT %(profile)s, p.source_id, %(tenant)s, %(bot)s, 'ready', p.checksum, p.chunks, p.original, p.original_checksum
+FROM unnest(%(sources)s::uuid[], %(checksums)s::text[], %(counts)s::int[], %(originals)s::uuid[],
+            %(original_checksums)s::text[]) AS p (source_id, checksum, chunks, original, original_checksum)
 ON CONFLICT (embedding_profile_id, source_id) DO UPDATE SET
     status = 'ready', checksum = excluded.checksum, chunk_count = excluded.chunk_count,
+    duplicate_of = excluded.duplicate_of, duplicate_checksum = excluded.duplicate_checksum,
     error_message = NULL, updated_at = now()
 
 -- sources_ready --
@@ -395,7 +551,7 @@ ORDER BY md5(id::text) LIMIT %(limit)s
 -- profile_for_search --
 -- One row, or two: the active profile and the one that shares its requests.
 SELECT k.id, k.canary_percent, coalesce(p.id = k.canary_profile_id, false), p.id, p.name, p.provider, p.model, p.dimensions, p.distance_metric, p.task_instruction,
-       p.normalized, p.chunking, p.index, p.lexical, p.status
+       p.normalized, p.chunking, p.index, p.lexical, p.options, p.status
 FROM rag.knowledge_spaces k
 LEFT JOIN rag.embedding_profiles p ON p.knowledge_space_id = k.id AND p.status <> 'retired'
     AND CASE WHEN %(name)s::text IS NOT NULL THEN p.name = %(name)s
@@ -417,6 +573,8 @@ SELECT 'knowledge_chunks', count(*) FROM rag.knowledge_chunks
 WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
 UNION ALL SELECT 'source_profiles', count(*) FROM rag.source_profiles
 WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
+UNION ALL SELECT 'page_signatures', count(*) FROM rag.page_signatures
+WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
 UNION ALL SELECT 'source_documents', count(*) FROM rag.source_documents
 WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
 UNION ALL SELECT 'source_files', count(*) FROM rag.source_files
@@ -427,6 +585,18 @@ UNION ALL SELECT 'source_roots', count(*) FROM rag.source_roots
 WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
 UNION ALL SELECT 'embedding_cache', count(*) FROM rag.embedding_cache
 WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
+UNION ALL SELECT 'embedding_usage', count(*) FROM rag.embedding_usage
+WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
+UNION ALL SELECT 'embedding_job_sources', count(*) FROM rag.embedding_job_sources
+WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
+UNION ALL SELECT 'embedding_job_items', count(*) FROM rag.embedding_job_items
+WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
+UNION ALL SELECT 'embedding_jobs', count(*) FROM rag.embedding_jobs
+WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
+UNION ALL SELECT 'rate_requests', count(*) FROM rag.rate_requests
+WHERE tenant_id = %(tenant)s AND %(bot)s::text IS NULL
+UNION ALL SELECT 'rate_limits', count(*) FROM rag.rate_limits
+WHERE tenant_id = %(tenant)s AND %(bot)s::text IS NULL
 UNION ALL SELECT 'lexeme_stats', count(*) FROM rag.lexeme_stats
 WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR embedding_profile_id IN (
     SELECT id FROM rag.embedding_profiles WHERE tenant_id = %(tenant)s AND bot_id = %(bot)s))
@@ -461,6 +631,9 @@ DELETE FROM rag.source_profiles WHERE tenant_id = %(tenant)s AND (%(bot)s::text 
 -- erase_source_documents --
 DELETE FROM rag.source_documents WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
 
+-- erase_page_signatures --
+DELETE FROM rag.page_signatures WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
+
 -- erase_source_files --
 DELETE FROM rag.source_files WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
 
@@ -472,6 +645,29 @@ DELETE FROM rag.source_roots WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS 
 
 -- erase_embedding_cache --
 DELETE FROM rag.embedding_cache WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
+
+-- erase_embedding_usage --
+DELETE FROM rag.embedding_usage WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
+
+-- erase_rate_requests --
+-- These two are the tenant's, whichever bot: they go with it, and stay when one bot goes.
+DELETE FROM rag.rate_requests WHERE tenant_id = %(tenant)s AND %(bot)s::text IS NULL
+
+-- erase_rate_limits --
+DELETE FROM rag.rate_limits WHERE tenant_id = %(tenant)s AND %(bot)s::text IS NULL
+
+-- erase_embedding_job_sources --
+-- Sources of another bot may wait for a job of this one: they are looked at again.
+DELETE FROM rag.embedding_job_sources w
+WHERE w.tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR w.bot_id = %(bot)s
+    OR w.job_id IN (SELECT id FROM rag.embedding_jobs WHERE tenant_id = %(tenant)s AND bot_id = %(bot)s))
+
+-- erase_embedding_job_items --
+DELETE FROM rag.embedding_job_items
+WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
+
+-- erase_embedding_jobs --
+DELETE FROM rag.embedding_jobs WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
 
 -- erase_lexeme_stats --
 DELETE FROM rag.lexeme_stats
@@ -655,7 +851,7 @@ RETURNING p.id
 -- retired_profiles --
 -- Retired for at least so many days, and not dropped yet.
 SELECT p.id, p.knowledge_space_id, p.tenant_id, p.bot_id, p.status, p.name, p.provider, p.model, p.dimensions,
-       p.distance_metric, p.task_instruction, p.normalized, p.chunking, p.index, p.lexical
+       p.distance_metric, p.task_instruction, p.normalized, p.chunking, p.index, p.lexical, p.options
 FROM rag.embedding_profiles p
 WHERE p.knowledge_space_id = %(space)s AND p.status = 'retired'
   AND (SELECT max(e.created_at) FROM rag.profile_events e
@@ -673,3 +869,71 @@ DELETE FROM rag.source_profiles WHERE embedding_profile_id = %(profile)s
 
 -- forget_index_state --
 DELETE FROM rag.index_state WHERE embedding_profile_id = %(profile)s
+
+-- set_rate_limit --
+-- What is not given stays as it was.
+INSERT INTO rag.rate_limits AS l (tenant_id, provider, model, items, tokens, per_seconds)
+VALUES (%(of)s, %(provider)s, %(model)s, %(items)s, %(tokens)s, %(per_seconds)s)
+ON CONFLICT (tenant_id, provider, model) DO UPDATE
+SET items = coalesce(excluded.items, l.items), tokens = coalesce(excluded.tokens, l.tokens),
+    per_seconds = excluded.per_seconds
+
+-- clear_rate_limit --
+DELETE FROM rag.rate_limits
+WHERE tenant_id IS NOT DISTINCT FROM %(of)s AND provider = %(provider)s AND model IS NOT DISTINCT FROM %(model)s
+
+-- clear_rate_blocks --
+DELETE FROM rag.rate_blocks WHERE provider = %(provider)s AND (%(model)s::text IS NULL OR model = %(model)s)
+
+-- list_rate_limits --
+-- Those of all tenants together, and those of the tenant in scope.
+SELECT tenant_id, provider, model, items, tokens, per_seconds FROM rag.rate_limits
+WHERE (%(provider)s::text IS NULL OR provider = %(provider)s)
+  AND (%(for_model)s::text IS NULL OR model IS NULL OR model = %(for_model)s)
+ORDER BY provider, model NULLS FIRST, tenant_id NULLS FIRST
+
+-- block_rate --
+INSERT INTO rag.rate_blocks AS b (provider, model, account, blocked_until)
+VALUES (%(provider)s, %(model)s, %(account)s, clock_timestamp() + make_interval(secs => %(seconds)s))
+ON CONFLICT (provider, model, account) DO UPDATE SET blocked_until = greatest(b.blocked_until, excluded.blocked_until)
+
+-- is_blocked --
+SELECT EXISTS (SELECT FROM rag.rate_blocks WHERE provider = %(provider)s AND model = %(model)s
+               AND account = %(account)s AND blocked_until > clock_timestamp())
+
+-- take_turn --
+SELECT ticket, wait_s, locked_s FROM rag.take_turn(%(ticket)s, %(provider)s, %(model)s, %(account)s, %(items)s,
+    %(tokens)s, %(slack)s, %(nap)s)
+
+-- leave_queue --
+DELETE FROM rag.rate_requests WHERE id = %(ticket)s AND granted_at IS NULL
+
+-- set_profile_settings --
+-- A ceiling of null stays as it was unless it is to be lifted; so does a mode that is not given.
+INSERT INTO rag.profile_settings AS s (profile, max_cost_usd, mode)
+VALUES (%(profile)s, %(max_cost_usd)s, coalesce(%(mode)s, 'sync'))
+ON CONFLICT (profile) DO UPDATE
+SET max_cost_usd = CASE WHEN %(no_max_cost)s THEN NULL ELSE coalesce(excluded.max_cost_usd, s.max_cost_usd) END,
+    mode = coalesce(%(mode)s, s.mode)
+
+-- profile_settings --
+SELECT max_cost_usd::float8, mode FROM rag.profile_settings WHERE profile = %(profile)s
+
+-- spent --
+SELECT coalesce(sum(cost_usd), 0)::float8 FROM rag.embedding_usage
+WHERE tenant_id = %(tenant)s AND profile = %(profile)s
+
+-- usage --
+SELECT profile, model_key, role, sum(items)::bigint, sum(cache_hits)::bigint, sum(tokens)::bigint, sum(cost_usd)::float8
+FROM rag.embedding_usage
+WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
+GROUP BY profile, model_key, role ORDER BY profile, model_key, role
+
+-- cache_sizes --
+SELECT model_key, role, count(*), sum(pg_column_size(c.*))::bigint FROM rag.embedding_cache c
+WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
+GROUP BY model_key, role ORDER BY model_key, role
+
+-- cache_known --
+SELECT content_hash FROM rag.embedding_cache
+WHERE tenant_id = %(tenant)s AND model_key = %(model_key)s AND role = 'document' AND content_hash = ANY(%(hashes)s)

@@ -97,6 +97,7 @@ CREATE TABLE rag.embedding_profiles (
     spec_hash text NOT NULL,
     status text DEFAULT 'building'::text NOT NULL,
     created_at timestamp with time zone DEFAULT now() NOT NULL,
+    options jsonb DEFAULT '{}'::jsonb NOT NULL,
     CONSTRAINT embedding_profiles_dimensions_check CHECK (((dimensions >= 1) AND (dimensions <= 4000))),
     CONSTRAINT embedding_profiles_distance_metric_check CHECK ((distance_metric = ANY (ARRAY['cosine'::text, 'ip'::text, 'l2'::text]))),
     CONSTRAINT embedding_profiles_status_check CHECK ((status = ANY (ARRAY['building'::text, 'ready'::text, 'active'::text, 'retired'::text])))
@@ -163,6 +164,16 @@ CREATE FUNCTION rag.distance_operator(profile rag.embedding_profiles) RETURNS te
 
 ALTER FUNCTION rag.distance_operator(profile rag.embedding_profiles) OWNER TO rag_owner;
 
+CREATE FUNCTION rag.enqueued_tokens(my_route text) RETURNS bigint
+    LANGUAGE sql STABLE SECURITY DEFINER
+    SET search_path TO 'rag', 'pg_temp'
+    AS $$
+    SELECT coalesce(sum(tokens), 0)::bigint FROM rag.embedding_jobs
+    WHERE route = my_route AND state IN ('submitting', 'running') AND ended_at IS NULL
+$$;
+
+ALTER FUNCTION rag.enqueued_tokens(my_route text) OWNER TO rag_owner;
+
 CREATE FUNCTION rag.fuse(dense rag.candidates, lexical rag.candidates, dense_weight double precision, method text, dense_floor double precision) RETURNS TABLE(id uuid, score double precision, dense_score double precision, lexical_score double precision)
     LANGUAGE sql IMMUTABLE
     AS $$
@@ -195,6 +206,48 @@ CREATE FUNCTION rag.fuse(dense rag.candidates, lexical rag.candidates, dense_wei
 $$;
 
 ALTER FUNCTION rag.fuse(dense rag.candidates, lexical rag.candidates, dense_weight double precision, method text, dense_floor double precision) OWNER TO rag_owner;
+
+CREATE TABLE rag.rate_limits (
+    id bigint NOT NULL,
+    tenant_id rag.key,
+    provider text NOT NULL,
+    model text,
+    items bigint,
+    tokens bigint,
+    per_seconds integer DEFAULT 60 NOT NULL,
+    CONSTRAINT rate_limits_check CHECK (((items IS NOT NULL) OR (tokens IS NOT NULL))),
+    CONSTRAINT rate_limits_items_check CHECK ((items > 0)),
+    CONSTRAINT rate_limits_per_seconds_check CHECK ((per_seconds > 0)),
+    CONSTRAINT rate_limits_tokens_check CHECK ((tokens > 0))
+);
+
+ALTER TABLE ONLY rag.rate_limits FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE rag.rate_limits OWNER TO rag_owner;
+
+CREATE TABLE rag.rate_requests (
+    id bigint NOT NULL,
+    tenant_id rag.key NOT NULL,
+    provider text NOT NULL,
+    model text NOT NULL,
+    account text NOT NULL,
+    items bigint NOT NULL,
+    tokens bigint NOT NULL,
+    expires_at timestamp with time zone NOT NULL,
+    granted_at timestamp with time zone,
+    CONSTRAINT rate_requests_items_check CHECK ((items >= 0)),
+    CONSTRAINT rate_requests_tokens_check CHECK ((tokens >= 0))
+);
+
+ALTER TABLE ONLY rag.rate_requests FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE rag.rate_requests OWNER TO rag_owner;
+
+CREATE FUNCTION rag.is_counted(q rag.rate_requests, l rag.rate_limits) RETURNS boolean
+    LANGUAGE sql IMMUTABLE
+    RETURN (((q).provider = (l).provider) AND (((l).tenant_id IS NULL) OR (((l).tenant_id)::text = ((q).tenant_id)::text)) AND (((l).model IS NULL) OR ((l).model = (q).model)));
+
+ALTER FUNCTION rag.is_counted(q rag.rate_requests, l rag.rate_limits) OWNER TO rag_owner;
 
 CREATE FUNCTION rag.lexical_candidates(profile rag.embedding_profiles, query rag.lexical_query, how_many integer, source_condition text) RETURNS rag.candidates
     LANGUAGE plpgsql STABLE
@@ -258,6 +311,9 @@ CREATE TABLE rag.source_profiles (
     chunk_count integer DEFAULT 0 NOT NULL,
     error_message text,
     updated_at timestamp with time zone DEFAULT now() NOT NULL,
+    duplicate_of uuid,
+    duplicate_checksum text,
+    CONSTRAINT source_profiles_check CHECK (((duplicate_of IS NULL) = (duplicate_checksum IS NULL))),
     CONSTRAINT source_profiles_status_check CHECK ((status = ANY (ARRAY['ready'::text, 'failed'::text])))
 );
 
@@ -425,6 +481,125 @@ END $$;
 
 ALTER FUNCTION rag.source_condition(profile rag.embedding_profiles, filters jsonb) OWNER TO rag_search;
 
+CREATE FUNCTION rag.take_turn(my_ticket bigint, my_provider text, my_model text, my_account text, my_items bigint, my_tokens bigint, slack double precision, nap double precision, OUT ticket bigint, OUT wait_s double precision, OUT locked_s double precision) RETURNS record
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'rag', 'pg_temp'
+    AS $$
+DECLARE
+    at timestamptz;
+    longest interval;
+    limits rag.rate_limits[];
+    counted int[];
+    held int[];
+    used_items bigint[] := '{}';
+    used_tokens bigint[] := '{}';
+    n int;
+    sent record;
+    waiting rag.rate_requests;
+    mine rag.rate_requests;
+    blocked timestamptz;
+BEGIN
+    PERFORM pg_advisory_xact_lock(hashtextextended('rag.rate_requests ' || my_provider, 0));
+    at := clock_timestamp();  -- after the lock, so that grants are in the order of their times
+    locked_s := extract(epoch FROM at - statement_timestamp());
+
+    -- Two windows: when one has emptied itself while all waited for a large request, it is still known who has sent.
+    SELECT make_interval(secs => 2 * (coalesce(max(l.per_seconds), 0) + slack)) INTO longest
+    FROM rag.rate_limits l WHERE l.provider = my_provider;
+    DELETE FROM rag.rate_requests q
+    WHERE q.provider = my_provider AND q.id IS DISTINCT FROM my_ticket
+      AND (q.granted_at <= at - longest OR (q.granted_at IS NULL AND q.expires_at < at));
+
+    UPDATE rag.rate_requests q SET granted_at = NULL, expires_at = at + make_interval(secs => nap)
+    WHERE q.id = my_ticket AND q.tenant_id = rag.scope_tenant() RETURNING q.* INTO mine;
+    IF NOT FOUND THEN
+        INSERT INTO rag.rate_requests AS q (tenant_id, provider, model, account, items, tokens, expires_at)
+        VALUES (rag.scope_tenant(), my_provider, my_model, my_account, my_items, my_tokens,
+                at + make_interval(secs => nap))
+        RETURNING q.* INTO mine;
+    END IF;
+    ticket := mine.id;
+
+    limits := ARRAY(
+        SELECT l FROM rag.rate_limits l
+        WHERE l.provider = my_provider AND (l.tenant_id IS NULL OR l.tenant_id IN (
+            SELECT q.tenant_id FROM rag.rate_requests q WHERE q.provider = my_provider AND q.granted_at IS NULL)));
+    FOR n IN 1 .. cardinality(limits) LOOP
+        IF rag.is_counted(mine, limits[n]) AND (my_items > limits[n].items OR my_tokens > limits[n].tokens) THEN
+            DELETE FROM rag.rate_requests q WHERE q.id = mine.id;
+            RETURN;
+        END IF;
+        SELECT coalesce(sum(q.items), 0) AS items, coalesce(sum(q.tokens), 0) AS tokens INTO sent
+        FROM rag.rate_requests q
+        WHERE q.provider = my_provider AND q.granted_at > at - make_interval(secs => limits[n].per_seconds + slack)
+          AND rag.is_counted(q, limits[n]);
+        used_items[n] := sent.items;
+        used_tokens[n] := sent.tokens;
+    END LOOP;
+
+    FOR waiting IN
+        SELECT q.* FROM rag.rate_requests q
+        LEFT JOIN (SELECT g.tenant_id, sum(g.items) AS items FROM rag.rate_requests g
+                   WHERE g.provider = my_provider AND g.granted_at IS NOT NULL GROUP BY g.tenant_id) AS s
+            ON s.tenant_id = q.tenant_id
+        WHERE q.provider = my_provider AND q.granted_at IS NULL
+        ORDER BY coalesce(s.items, 0) + sum(q.items) OVER (PARTITION BY q.tenant_id ORDER BY q.id) - q.items, q.id
+    LOOP
+        SELECT b.blocked_until INTO blocked FROM rag.rate_blocks b
+        WHERE b.provider = waiting.provider AND b.model = waiting.model AND b.account = waiting.account
+          AND b.blocked_until > at;
+        CONTINUE WHEN FOUND AND waiting.id <> mine.id;
+
+        counted := ARRAY(SELECT i FROM generate_subscripts(limits, 1) AS i WHERE rag.is_counted(waiting, limits[i]));
+        held := ARRAY(SELECT i FROM unnest(counted) AS i
+            WHERE used_items[i] + waiting.items > limits[i].items
+               OR used_tokens[i] + waiting.tokens > limits[i].tokens);
+        EXIT WHEN waiting.id = mine.id;
+        FOREACH n IN ARRAY CASE WHEN held = '{}' THEN counted ELSE held END LOOP
+            used_items[n] := used_items[n] + waiting.items;
+            used_tokens[n] := used_tokens[n] + waiting.tokens;
+        END LOOP;
+    END LOOP;
+
+    IF blocked IS NOT NULL THEN
+        wait_s := extract(epoch FROM blocked - at);
+    ELSIF held = '{}' THEN
+        wait_s := 0;
+    ELSE
+        -- When so much has left each window that those in front and this request fit.
+        SELECT max(extract(epoch FROM coalesce(
+            (SELECT min(gone.granted_at) FROM (
+                SELECT q.granted_at, sum(q.items) OVER so_far AS items, sum(q.tokens) OVER so_far AS tokens
+                FROM rag.rate_requests q
+                WHERE q.provider = my_provider
+                  AND q.granted_at > at - make_interval(secs => limits[i].per_seconds + slack)
+                  AND rag.is_counted(q, limits[i])
+                WINDOW so_far AS (ORDER BY q.granted_at, q.id)) AS gone
+             WHERE gone.items >= coalesce(used_items[i] + mine.items - limits[i].items, 0)
+               AND gone.tokens >= coalesce(used_tokens[i] + mine.tokens - limits[i].tokens, 0)),
+            at) + make_interval(secs => limits[i].per_seconds + slack) - at)) INTO wait_s
+        FROM unnest(held) AS i;
+        wait_s := greatest(wait_s, 0.01);
+    END IF;
+
+    UPDATE rag.rate_requests q
+    SET granted_at = CASE WHEN wait_s = 0 THEN at END,
+        -- Twice: the one who waits is late at times, and a killed one holds up those behind it for so long.
+        expires_at = at + make_interval(secs => 2 * least(wait_s, nap) + slack)
+    WHERE q.id = mine.id;
+END $$;
+
+ALTER FUNCTION rag.take_turn(my_ticket bigint, my_provider text, my_model text, my_account text, my_items bigint, my_tokens bigint, slack double precision, nap double precision, OUT ticket bigint, OUT wait_s double precision, OUT locked_s double precision) OWNER TO rag_owner;
+
+CREATE FUNCTION rag.tenants_with_open_jobs() RETURNS SETOF text
+    LANGUAGE sql STABLE SECURITY DEFINER
+    SET search_path TO 'rag', 'pg_temp'
+    AS $$
+    SELECT DISTINCT tenant_id::text FROM rag.embedding_jobs WHERE state IN ('submitting', 'running') ORDER BY 1
+$$;
+
+ALTER FUNCTION rag.tenants_with_open_jobs() OWNER TO rag_owner;
+
 CREATE FUNCTION rag.trust(dense rag.candidates, lexical rag.candidates, dense_weight double precision) RETURNS double precision
     LANGUAGE sql IMMUTABLE
     RETURN (SELECT CASE WHEN (best.best_lexical IS NULL) THEN GREATEST(best.best_dense, (0)::double precision) WHEN (best.best_dense IS NULL) THEN best.best_lexical ELSE ((trust.dense_weight * GREATEST(best.best_dense, (0)::double precision)) + (((1)::double precision - trust.dense_weight) * best.best_lexical)) END AS "case" FROM (SELECT (SELECT max(score.score) AS max FROM unnest((trust.dense).scores) score(score)) AS best_dense, (SELECT max(score.score) AS max FROM unnest((trust.lexical).scores) score(score)) AS best_lexical) best);
@@ -481,12 +656,72 @@ CREATE TABLE rag.embedding_cache (
     model_key text NOT NULL,
     content_hash bytea NOT NULL,
     embedding public.vector NOT NULL,
-    created_at timestamp with time zone DEFAULT now() NOT NULL
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    role text DEFAULT 'document'::text NOT NULL,
+    CONSTRAINT embedding_cache_role_check CHECK ((role = ANY (ARRAY['document'::text, 'query'::text])))
 );
 
 ALTER TABLE ONLY rag.embedding_cache FORCE ROW LEVEL SECURITY;
 
 ALTER TABLE rag.embedding_cache OWNER TO rag_owner;
+
+CREATE TABLE rag.embedding_job_items (
+    job_id uuid NOT NULL,
+    tenant_id rag.key NOT NULL,
+    bot_id rag.key NOT NULL,
+    content_hash bytea NOT NULL,
+    "position" integer NOT NULL,
+    sample text,
+    state text DEFAULT 'pending'::text NOT NULL,
+    error text,
+    CONSTRAINT embedding_job_items_state_check CHECK ((state = ANY (ARRAY['pending'::text, 'done'::text, 'failed'::text])))
+);
+
+ALTER TABLE ONLY rag.embedding_job_items FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE rag.embedding_job_items OWNER TO rag_owner;
+
+CREATE TABLE rag.embedding_job_sources (
+    embedding_profile_id bigint NOT NULL,
+    source_id uuid NOT NULL,
+    checksum text NOT NULL,
+    job_id uuid NOT NULL,
+    tenant_id rag.key NOT NULL,
+    bot_id rag.key NOT NULL
+);
+
+ALTER TABLE ONLY rag.embedding_job_sources FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE rag.embedding_job_sources OWNER TO rag_owner;
+
+CREATE TABLE rag.embedding_jobs (
+    id uuid NOT NULL,
+    tenant_id rag.key NOT NULL,
+    bot_id rag.key NOT NULL,
+    profile rag.key NOT NULL,
+    model_key text NOT NULL,
+    route text NOT NULL,
+    display_name text NOT NULL,
+    remote_name text,
+    remote_state text,
+    result_file text,
+    state text DEFAULT 'submitting'::text NOT NULL,
+    uploads integer DEFAULT 0 NOT NULL,
+    items integer NOT NULL,
+    tokens bigint NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    submitted_at timestamp with time zone,
+    ended_at timestamp with time zone,
+    deadline timestamp with time zone NOT NULL,
+    error text,
+    CONSTRAINT embedding_jobs_items_check CHECK ((items > 0)),
+    CONSTRAINT embedding_jobs_state_check CHECK ((state = ANY (ARRAY['submitting'::text, 'running'::text, 'done'::text, 'failed'::text, 'cancelled'::text]))),
+    CONSTRAINT embedding_jobs_tokens_check CHECK ((tokens >= 0))
+);
+
+ALTER TABLE ONLY rag.embedding_jobs FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE rag.embedding_jobs OWNER TO rag_owner;
 
 ALTER TABLE rag.embedding_profiles ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME rag.embedding_profiles_id_seq
@@ -496,6 +731,24 @@ ALTER TABLE rag.embedding_profiles ALTER COLUMN id ADD GENERATED ALWAYS AS IDENT
     NO MAXVALUE
     CACHE 1
 );
+
+CREATE TABLE rag.embedding_usage (
+    tenant_id rag.key NOT NULL,
+    bot_id rag.key NOT NULL,
+    profile rag.key NOT NULL,
+    model_key text NOT NULL,
+    role text NOT NULL,
+    day date DEFAULT CURRENT_DATE NOT NULL,
+    items bigint DEFAULT 0 NOT NULL,
+    cache_hits bigint DEFAULT 0 NOT NULL,
+    tokens bigint DEFAULT 0 NOT NULL,
+    cost_usd numeric DEFAULT 0 NOT NULL,
+    CONSTRAINT embedding_usage_role_check CHECK ((role = ANY (ARRAY['document'::text, 'query'::text])))
+);
+
+ALTER TABLE ONLY rag.embedding_usage FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE rag.embedding_usage OWNER TO rag_owner;
 
 CREATE TABLE rag.eval_runs (
     id bigint NOT NULL,
@@ -690,6 +943,20 @@ ALTER TABLE ONLY rag.lexeme_stats FORCE ROW LEVEL SECURITY;
 
 ALTER TABLE rag.lexeme_stats OWNER TO rag_owner;
 
+CREATE TABLE rag.page_signatures (
+    source_id uuid NOT NULL,
+    knowledge_space_id uuid NOT NULL,
+    tenant_id rag.key NOT NULL,
+    bot_id rag.key NOT NULL,
+    checksum text NOT NULL,
+    minhash bytea NOT NULL,
+    blocks bigint[] NOT NULL
+);
+
+ALTER TABLE ONLY rag.page_signatures FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE rag.page_signatures OWNER TO rag_owner;
+
 CREATE TABLE rag.profile_events (
     id bigint NOT NULL,
     tenant_id rag.key NOT NULL,
@@ -716,6 +983,18 @@ ALTER TABLE rag.profile_events ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY 
     CACHE 1
 );
 
+CREATE TABLE rag.profile_settings (
+    profile rag.key NOT NULL,
+    max_cost_usd numeric,
+    mode text DEFAULT 'sync'::text NOT NULL,
+    CONSTRAINT profile_settings_max_cost_usd_check CHECK ((max_cost_usd >= (0)::numeric)),
+    CONSTRAINT profile_settings_mode_check CHECK ((mode = ANY (ARRAY['sync'::text, 'batch'::text])))
+);
+
+ALTER TABLE ONLY rag.profile_settings FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE rag.profile_settings OWNER TO rag_owner;
+
 CREATE TABLE rag.profile_specs (
     name rag.key NOT NULL,
     spec jsonb NOT NULL,
@@ -726,6 +1005,35 @@ CREATE TABLE rag.profile_specs (
 ALTER TABLE ONLY rag.profile_specs FORCE ROW LEVEL SECURITY;
 
 ALTER TABLE rag.profile_specs OWNER TO rag_owner;
+
+CREATE TABLE rag.rate_blocks (
+    provider text NOT NULL,
+    model text NOT NULL,
+    account text NOT NULL,
+    blocked_until timestamp with time zone NOT NULL
+);
+
+ALTER TABLE ONLY rag.rate_blocks FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE rag.rate_blocks OWNER TO rag_owner;
+
+ALTER TABLE rag.rate_limits ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME rag.rate_limits_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+ALTER TABLE rag.rate_requests ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME rag.rate_requests_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
 
 CREATE TABLE rag.source_documents (
     source_id uuid NOT NULL,
@@ -751,7 +1059,9 @@ CREATE TABLE rag.source_files (
     size bigint NOT NULL,
     mtime_ns bigint NOT NULL,
     checksum text NOT NULL,
-    parser_version text NOT NULL
+    parser_version text NOT NULL,
+    etag text,
+    last_modified text
 );
 
 ALTER TABLE ONLY rag.source_files FORCE ROW LEVEL SECURITY;
@@ -823,13 +1133,31 @@ ALTER TABLE ONLY rag.bots
     ADD CONSTRAINT bots_pkey PRIMARY KEY (tenant_id, id);
 
 ALTER TABLE ONLY rag.embedding_cache
-    ADD CONSTRAINT embedding_cache_pkey PRIMARY KEY (tenant_id, model_key, content_hash);
+    ADD CONSTRAINT embedding_cache_pkey PRIMARY KEY (tenant_id, model_key, role, content_hash);
+
+ALTER TABLE ONLY rag.embedding_job_items
+    ADD CONSTRAINT embedding_job_items_pkey PRIMARY KEY (job_id, content_hash);
+
+ALTER TABLE ONLY rag.embedding_job_sources
+    ADD CONSTRAINT embedding_job_sources_pkey PRIMARY KEY (embedding_profile_id, source_id, job_id);
+
+ALTER TABLE ONLY rag.embedding_jobs
+    ADD CONSTRAINT embedding_jobs_display_name_key UNIQUE (display_name);
+
+ALTER TABLE ONLY rag.embedding_jobs
+    ADD CONSTRAINT embedding_jobs_id_tenant_id_bot_id_key UNIQUE (id, tenant_id, bot_id);
+
+ALTER TABLE ONLY rag.embedding_jobs
+    ADD CONSTRAINT embedding_jobs_pkey PRIMARY KEY (id);
 
 ALTER TABLE ONLY rag.embedding_profiles
     ADD CONSTRAINT embedding_profiles_id_knowledge_space_id_tenant_id_bot_id_key UNIQUE (id, knowledge_space_id, tenant_id, bot_id);
 
 ALTER TABLE ONLY rag.embedding_profiles
     ADD CONSTRAINT embedding_profiles_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY rag.embedding_usage
+    ADD CONSTRAINT embedding_usage_pkey PRIMARY KEY (tenant_id, bot_id, profile, model_key, role, day);
 
 ALTER TABLE ONLY rag.eval_runs
     ADD CONSTRAINT eval_runs_pkey PRIMARY KEY (id);
@@ -864,11 +1192,29 @@ ALTER TABLE ONLY rag.knowledge_spaces
 ALTER TABLE ONLY rag.lexeme_stats
     ADD CONSTRAINT lexeme_stats_pkey PRIMARY KEY (embedding_profile_id, lexeme);
 
+ALTER TABLE ONLY rag.page_signatures
+    ADD CONSTRAINT page_signatures_pkey PRIMARY KEY (source_id);
+
 ALTER TABLE ONLY rag.profile_events
     ADD CONSTRAINT profile_events_pkey PRIMARY KEY (id);
 
+ALTER TABLE ONLY rag.profile_settings
+    ADD CONSTRAINT profile_settings_pkey PRIMARY KEY (profile);
+
 ALTER TABLE ONLY rag.profile_specs
     ADD CONSTRAINT profile_specs_pkey PRIMARY KEY (name);
+
+ALTER TABLE ONLY rag.rate_blocks
+    ADD CONSTRAINT rate_blocks_pkey PRIMARY KEY (provider, model, account);
+
+ALTER TABLE ONLY rag.rate_limits
+    ADD CONSTRAINT rate_limits_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY rag.rate_limits
+    ADD CONSTRAINT rate_limits_tenant_id_provider_model_key UNIQUE NULLS NOT DISTINCT (tenant_id, provider, model);
+
+ALTER TABLE ONLY rag.rate_requests
+    ADD CONSTRAINT rate_requests_pkey PRIMARY KEY (id);
 
 ALTER TABLE ONLY rag.source_documents
     ADD CONSTRAINT source_documents_pkey PRIMARY KEY (source_id, checksum);
@@ -888,6 +1234,12 @@ ALTER TABLE ONLY rag.tenants
 ALTER TABLE ONLY rag.yoyo_lock
     ADD CONSTRAINT yoyo_lock_pkey PRIMARY KEY (locked);
 
+CREATE INDEX embedding_job_items_hash ON rag.embedding_job_items USING btree (tenant_id, content_hash);
+
+CREATE INDEX embedding_job_sources_job ON rag.embedding_job_sources USING btree (job_id);
+
+CREATE INDEX embedding_jobs_open ON rag.embedding_jobs USING btree (tenant_id) WHERE (state = ANY (ARRAY['submitting'::text, 'running'::text]));
+
 CREATE UNIQUE INDEX embedding_profiles_name ON rag.embedding_profiles USING btree (knowledge_space_id, name) WHERE (status <> 'retired'::text);
 
 CREATE INDEX gate_verdicts_candidate ON rag.gate_verdicts USING btree (candidate_profile_id, created_at);
@@ -898,7 +1250,13 @@ CREATE INDEX knowledge_sources_file ON rag.knowledge_sources USING btree (knowle
 
 CREATE INDEX knowledge_sources_private ON rag.knowledge_sources USING btree (knowledge_space_id) WHERE (scope_type = 'user'::text);
 
+CREATE INDEX page_signatures_space ON rag.page_signatures USING btree (knowledge_space_id);
+
 CREATE INDEX profile_events_bot ON rag.profile_events USING btree (tenant_id, bot_id, created_at);
+
+CREATE INDEX rate_requests_provider ON rag.rate_requests USING btree (provider, granted_at);
+
+CREATE INDEX rate_requests_tenant ON rag.rate_requests USING btree (tenant_id);
 
 CREATE INDEX source_profiles_source ON rag.source_profiles USING btree (source_id);
 
@@ -910,6 +1268,21 @@ CREATE TRIGGER immutable BEFORE UPDATE ON rag.profile_specs FOR EACH ROW EXECUTE
 
 ALTER TABLE ONLY rag.bots
     ADD CONSTRAINT bots_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES rag.tenants(id);
+
+ALTER TABLE ONLY rag.embedding_job_items
+    ADD CONSTRAINT embedding_job_items_job_id_tenant_id_bot_id_fkey FOREIGN KEY (job_id, tenant_id, bot_id) REFERENCES rag.embedding_jobs(id, tenant_id, bot_id);
+
+ALTER TABLE ONLY rag.embedding_job_sources
+    ADD CONSTRAINT embedding_job_sources_embedding_profile_id_fkey FOREIGN KEY (embedding_profile_id) REFERENCES rag.embedding_profiles(id);
+
+ALTER TABLE ONLY rag.embedding_job_sources
+    ADD CONSTRAINT embedding_job_sources_job_id_fkey FOREIGN KEY (job_id) REFERENCES rag.embedding_jobs(id);
+
+ALTER TABLE ONLY rag.embedding_jobs
+    ADD CONSTRAINT embedding_jobs_profile_fkey FOREIGN KEY (profile) REFERENCES rag.profile_specs(name);
+
+ALTER TABLE ONLY rag.embedding_jobs
+    ADD CONSTRAINT embedding_jobs_tenant_id_bot_id_fkey FOREIGN KEY (tenant_id, bot_id) REFERENCES rag.bots(tenant_id, id);
 
 ALTER TABLE ONLY rag.embedding_profiles
     ADD CONSTRAINT embedding_profiles_knowledge_space_id_tenant_id_bot_id_fkey FOREIGN KEY (knowledge_space_id, tenant_id, bot_id) REFERENCES rag.knowledge_spaces(id, tenant_id, bot_id);
@@ -959,6 +1332,18 @@ ALTER TABLE ONLY rag.knowledge_spaces
 ALTER TABLE ONLY rag.lexeme_stats
     ADD CONSTRAINT lexeme_stats_embedding_profile_id_fkey FOREIGN KEY (embedding_profile_id) REFERENCES rag.embedding_profiles(id);
 
+ALTER TABLE ONLY rag.page_signatures
+    ADD CONSTRAINT page_signatures_source_id_fkey FOREIGN KEY (source_id) REFERENCES rag.knowledge_sources(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY rag.profile_settings
+    ADD CONSTRAINT profile_settings_profile_fkey FOREIGN KEY (profile) REFERENCES rag.profile_specs(name);
+
+ALTER TABLE ONLY rag.rate_limits
+    ADD CONSTRAINT rate_limits_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES rag.tenants(id);
+
+ALTER TABLE ONLY rag.rate_requests
+    ADD CONSTRAINT rate_requests_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES rag.tenants(id);
+
 ALTER TABLE ONLY rag.source_documents
     ADD CONSTRAINT source_documents_source_id_fkey FOREIGN KEY (source_id) REFERENCES rag.knowledge_sources(id) ON DELETE CASCADE;
 
@@ -994,7 +1379,15 @@ ALTER TABLE rag.bots ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE rag.embedding_cache ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE rag.embedding_job_items ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE rag.embedding_job_sources ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE rag.embedding_jobs ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE rag.embedding_profiles ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE rag.embedding_usage ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE rag.eval_runs ENABLE ROW LEVEL SECURITY;
 
@@ -1008,7 +1401,15 @@ CREATE POLICY ingest ON rag.bots TO rag_ingest USING (((tenant_id)::text = rag.s
 
 CREATE POLICY ingest ON rag.embedding_cache TO rag_ingest USING (((tenant_id)::text = rag.scope_tenant())) WITH CHECK (((tenant_id)::text = rag.scope_tenant()));
 
+CREATE POLICY ingest ON rag.embedding_job_items TO rag_ingest USING (((tenant_id)::text = rag.scope_tenant())) WITH CHECK (((tenant_id)::text = rag.scope_tenant()));
+
+CREATE POLICY ingest ON rag.embedding_job_sources TO rag_ingest USING (((tenant_id)::text = rag.scope_tenant())) WITH CHECK (((tenant_id)::text = rag.scope_tenant()));
+
+CREATE POLICY ingest ON rag.embedding_jobs TO rag_ingest USING (((tenant_id)::text = rag.scope_tenant())) WITH CHECK (((tenant_id)::text = rag.scope_tenant()));
+
 CREATE POLICY ingest ON rag.embedding_profiles TO rag_ingest USING (((tenant_id)::text = rag.scope_tenant())) WITH CHECK (((tenant_id)::text = rag.scope_tenant()));
+
+CREATE POLICY ingest ON rag.embedding_usage TO rag_ingest USING (((tenant_id)::text = rag.scope_tenant())) WITH CHECK (((tenant_id)::text = rag.scope_tenant()));
 
 CREATE POLICY ingest ON rag.eval_runs TO rag_ingest USING (((tenant_id)::text = rag.scope_tenant())) WITH CHECK (((tenant_id)::text = rag.scope_tenant()));
 
@@ -1026,9 +1427,19 @@ CREATE POLICY ingest ON rag.knowledge_spaces TO rag_ingest USING (((tenant_id)::
 
 CREATE POLICY ingest ON rag.lexeme_stats TO rag_ingest USING (((tenant_id)::text = rag.scope_tenant())) WITH CHECK (((tenant_id)::text = rag.scope_tenant()));
 
+CREATE POLICY ingest ON rag.page_signatures TO rag_ingest USING (((tenant_id)::text = rag.scope_tenant())) WITH CHECK (((tenant_id)::text = rag.scope_tenant()));
+
 CREATE POLICY ingest ON rag.profile_events TO rag_ingest USING (((tenant_id)::text = rag.scope_tenant())) WITH CHECK (((tenant_id)::text = rag.scope_tenant()));
 
+CREATE POLICY ingest ON rag.profile_settings TO rag_ingest USING (true) WITH CHECK (true);
+
 CREATE POLICY ingest ON rag.profile_specs TO rag_ingest USING (true) WITH CHECK (true);
+
+CREATE POLICY ingest ON rag.rate_blocks TO rag_ingest USING (true) WITH CHECK (true);
+
+CREATE POLICY ingest ON rag.rate_limits TO rag_ingest USING (((tenant_id IS NULL) OR ((tenant_id)::text = rag.scope_tenant()))) WITH CHECK (((tenant_id IS NULL) OR ((tenant_id)::text = rag.scope_tenant())));
+
+CREATE POLICY ingest ON rag.rate_requests TO rag_ingest USING (((tenant_id)::text = rag.scope_tenant())) WITH CHECK (((tenant_id)::text = rag.scope_tenant()));
 
 CREATE POLICY ingest ON rag.source_documents TO rag_ingest USING (((tenant_id)::text = rag.scope_tenant())) WITH CHECK (((tenant_id)::text = rag.scope_tenant()));
 
@@ -1052,9 +1463,21 @@ ALTER TABLE rag.knowledge_spaces ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE rag.lexeme_stats ENABLE ROW LEVEL SECURITY;
 
+CREATE POLICY overview ON rag.embedding_jobs FOR SELECT TO rag_owner USING (true);
+
+ALTER TABLE rag.page_signatures ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE rag.profile_events ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE rag.profile_settings ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE rag.profile_specs ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE rag.rate_blocks ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE rag.rate_limits ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE rag.rate_requests ENABLE ROW LEVEL SECURITY;
 
 CREATE POLICY search ON rag.embedding_profiles FOR SELECT TO rag_search USING (true);
 
@@ -1080,6 +1503,14 @@ ALTER TABLE rag.source_roots ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE rag.tenants ENABLE ROW LEVEL SECURITY;
 
+CREATE POLICY turns ON rag.profile_settings TO rag_owner USING (true) WITH CHECK (true);
+
+CREATE POLICY turns ON rag.rate_blocks TO rag_owner USING (true) WITH CHECK (true);
+
+CREATE POLICY turns ON rag.rate_limits TO rag_owner USING (true) WITH CHECK (true);
+
+CREATE POLICY turns ON rag.rate_requests TO rag_owner USING (true) WITH CHECK (true);
+
 GRANT USAGE ON SCHEMA rag TO rag_ingest;
 GRANT USAGE ON SCHEMA rag TO rag_app;
 GRANT USAGE ON SCHEMA rag TO rag_search;
@@ -1094,6 +1525,13 @@ REVOKE ALL ON FUNCTION rag.complete_candidates(profile rag.embedding_profiles, q
 
 REVOKE ALL ON FUNCTION rag.dense_candidates(profile rag.embedding_profiles, query_vector public.vector, how_many integer, source_condition text, exact boolean) FROM PUBLIC;
 
+REVOKE ALL ON FUNCTION rag.enqueued_tokens(my_route text) FROM PUBLIC;
+GRANT ALL ON FUNCTION rag.enqueued_tokens(my_route text) TO rag_ingest;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.rate_limits TO rag_ingest;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.rate_requests TO rag_ingest;
+
 REVOKE ALL ON FUNCTION rag.lexical_candidates(profile rag.embedding_profiles, query rag.lexical_query, how_many integer, source_condition text) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION rag.profile_in_scope() FROM PUBLIC;
@@ -1107,9 +1545,23 @@ GRANT ALL ON FUNCTION rag.search(mode text, query_vector public.vector, query_te
 
 REVOKE ALL ON FUNCTION rag.source_condition(profile rag.embedding_profiles, filters jsonb) FROM PUBLIC;
 
+REVOKE ALL ON FUNCTION rag.take_turn(my_ticket bigint, my_provider text, my_model text, my_account text, my_items bigint, my_tokens bigint, slack double precision, nap double precision, OUT ticket bigint, OUT wait_s double precision, OUT locked_s double precision) FROM PUBLIC;
+GRANT ALL ON FUNCTION rag.take_turn(my_ticket bigint, my_provider text, my_model text, my_account text, my_items bigint, my_tokens bigint, slack double precision, nap double precision, OUT ticket bigint, OUT wait_s double precision, OUT locked_s double precision) TO rag_ingest;
+
+REVOKE ALL ON FUNCTION rag.tenants_with_open_jobs() FROM PUBLIC;
+GRANT ALL ON FUNCTION rag.tenants_with_open_jobs() TO rag_ingest;
+
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.bots TO rag_ingest;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.embedding_cache TO rag_ingest;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.embedding_job_items TO rag_ingest;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.embedding_job_sources TO rag_ingest;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.embedding_jobs TO rag_ingest;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.embedding_usage TO rag_ingest;
 
 GRANT SELECT,INSERT,DELETE ON TABLE rag.eval_runs TO rag_ingest;
 
@@ -1137,9 +1589,15 @@ GRANT SELECT ON TABLE rag.knowledge_spaces TO rag_search;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.lexeme_stats TO rag_ingest;
 GRANT SELECT ON TABLE rag.lexeme_stats TO rag_search;
 
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.page_signatures TO rag_ingest;
+
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.profile_events TO rag_ingest;
 
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.profile_settings TO rag_ingest;
+
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.profile_specs TO rag_ingest;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.rate_blocks TO rag_ingest;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.source_documents TO rag_ingest;
 GRANT SELECT ON TABLE rag.source_documents TO rag_app;

@@ -19,10 +19,11 @@ from typing import Any
 
 import psutil
 
-from rag_assets.ingest import embeddings, publication, run
+from rag_assets.ingest import publication, run
 from rag_assets.store import indexes
 from rag_assets.store.cache import PgVectorCache
 from rag_assets.store.database import Database
+from rag_assets.store.limits import PgGate
 from rag_assets.store.publication import Publisher
 
 # In the order in which an ingest passes them. The three in the middle of a stage are passed several times.
@@ -104,7 +105,7 @@ class Fate:
 
 def main(job: Job) -> None:
     publication.TRANSACTION_CHUNKS = indexes.ONLINE_CHUNKS = SMALL_BATCH
-    embeddings.embed_documents_cached = functools.partial(embeddings.embed_documents_cached, batch_size=SMALL_BATCH)
+    setattr(PgGate, "batch_items", lambda *_: SMALL_BATCH)  # noqa: B010 - assigned plainly, mypy takes it for a method
     fate = Fate(job)
     fate.after(run, "sync_sources", "sources")
     fate.after(run, "chunk_pending", "chunks")

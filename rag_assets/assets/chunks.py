@@ -37,6 +37,8 @@ def chunks(
             "chunks": report.chunks,
             "characters": report.characters,
             "tokens": report.tokens,
+            "duplicate_pages": report.duplicates,
+            "boilerplate_characters": report.boilerplate_characters,
             "failed": len(report.failures),
             "failures": failures_table(report.failures),
             "preview": preview(table),

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from rag_assets.assets.metadata import failures_table, seconds
 from rag_assets.assets.steps import OWNERS, IngestConfig, profiles_of, working
+from rag_assets.automation.pools import EMBEDDING_POOL
 from rag_assets.ingest.embeddings import embed_chunks
 from rag_assets.partitions import tenant_profile
 from rag_assets.resources import Postgres
@@ -19,16 +20,19 @@ from rag_assets.resources import Postgres
     group_name="knowledge",
     owners=OWNERS,
     kinds={"python", "parquet"},
+    pool=EMBEDDING_POOL,
 )
 def profile_embeddings(
     context: dg.AssetExecutionContext, config: IngestConfig, postgres: Postgres, chunks: pa.Table
 ) -> dg.MaterializeResult[pa.Table]:
     """The chunks with one vector each, by the profile's model; texts that were embedded before come from
-    the tenant's cache and cost nothing."""
+    the tenant's cache and cost nothing. A source whose texts wait for a batch job is left for a later run."""
     began = time.monotonic()
     with working(context):
         database = postgres.database()
-        table, report = embed_chunks(database, profiles_of(context, database, config), chunks)
+        table, report = embed_chunks(database, profiles_of(context, database, config), chunks, config.batch)
+    if report.pending_chunks:
+        context.log.info(f"{report.pending_chunks} chunks wait for a batch job")
     return dg.MaterializeResult(
         value=table,
         metadata={
@@ -37,6 +41,9 @@ def profile_embeddings(
             "cache_hits": report.cache_hits,
             "tokens": report.tokens,
             "cost_usd": float(report.cost_usd),
+            "pending_chunks": report.pending_chunks,
+            "pending_sources": report.pending_sources,
+            "batch_jobs": report.jobs,
             "failed": len(report.failures),
             "failures": failures_table(report.failures),
             "seconds": seconds(time.monotonic() - began),

@@ -20,9 +20,11 @@ OWNERS = ["team:retrieval"]
 
 
 class IngestConfig(dg.Config):
-    """What a run is limited to; an empty `bot` means all bots of the tenant."""
+    """What a run is limited to; an empty `bot` means all bots of the tenant. `batch`: embed through the provider's
+    batch API, whatever the profile's settings say."""
 
     bot: str = ""
+    batch: bool = False
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from rag_assets.store.sources import FileState, file_states
 from rag_assets.store.sql import query
 from rag_assets.store.tenants import Root, list_roots
 
-# A bucket costs a request to list, and a page without a date counts as changed at each look.
+# A bucket costs a request to list, a page one to see whether it has changed.
 REMOTE_EVERY_S = 900
 
 
@@ -54,14 +54,14 @@ def is_remote(uri: str) -> bool:
 
 
 def _look_at_root(connection: Connection, root: Root, look: Look) -> list[object]:
-    try:
-        listing = scan_root(root.uri)
-    except (SourceError, OSError) as error:
-        look.warnings.append(f"root {root.uri} of {root.tenant}/{root.bot} could not be listed: {error}")
-        return []
     with connection.transaction():
         set_scope(connection, {"tenant": root.tenant})
         known = file_states(connection, root)
+    try:
+        listing = scan_root(root.uri, known)
+    except (SourceError, OSError) as error:
+        look.warnings.append(f"root {root.uri} of {root.tenant}/{root.bot} could not be listed: {error}")
+        return []
     return to_do(root, decide(listing, known), known)
 
 

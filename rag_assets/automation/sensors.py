@@ -107,13 +107,14 @@ def _requests(instance: dg.DagsterInstance, works: Sequence[Work], memory: Memor
         attempt = next_attempt(attempts_at(instance, key), now)
         if attempt is None:
             continue
-        requests.append(_request(work, key, attempt))
+        requests.append(request_of(work, key, attempt))
         if work.profile is None:
             busy = Busy(busy.tenants | {work.tenant}, busy.pairs, busy.handed_over)
     return requests
 
 
-def _request(work: Work, key: str, attempt: int) -> dg.RunRequest:
+def request_of(work: Work, key: str, attempt: int) -> dg.RunRequest:
+    """The run that one attempt at a piece of work asks for."""
     with warnings.catch_warnings():
         # Dagster puts this tag on runs of pairs itself, and warns where anybody else does.
         warnings.filterwarnings("ignore", message="Non-compliant tag keys")

@@ -8,11 +8,12 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from rag_assets.commands.options import IndexKind, Json, Metric
+from rag_assets.commands.options import Json
 from rag_assets.commands.session import ready_database
 from rag_assets.commands.shell import Answer
 
 if TYPE_CHECKING:
+    from rag_assets.documents.chunking import ChunkingSpec
     from rag_assets.embedding.profiles import EmbeddingProfile
 
 tenant_app = typer.Typer(no_args_is_help=True, help="Tenants and their bots.")
@@ -74,7 +75,7 @@ def list_profiles(as_json: Json = False) -> Answer:
             table.add_row(*_cells(profile))
         console.print(table)
 
-    return Answer({"profiles": [_payload(profile) for profile in profiles]}, show)
+    return Answer({"profiles": [profile_payload(profile) for profile in profiles]}, show)
 
 
 @profile_app.command("show")
@@ -86,57 +87,7 @@ def show_profile(name: Annotated[str, typer.Argument(help="Name of the profile."
     check_key(name, "profile")
     with ready_database() as database, database.transaction("ingest", {}) as connection:
         profile = get_spec(connection, name)
-    return Answer(_payload(profile), lambda console: _show_profile(console, profile))
-
-
-@profile_app.command("add")
-def add_profile(
-    name: Annotated[str, typer.Argument(help="Name of the new profile; a name never changes its meaning.")],
-    provider: Annotated[str, typer.Option(help="Embedding provider, such as wordllama.", show_default=False)],
-    model: Annotated[str, typer.Option(help="Model of that provider.", show_default=False)],
-    dimensions: Annotated[int, typer.Option(help="Length of the vectors, at most 4000.", show_default=False)],
-    metric: Annotated[Metric, typer.Option(help="Distance between vectors.")] = Metric.cosine,
-    chunk_size: Annotated[
-        int | None, typer.Option(help="Largest chunk, in characters. (default: 1200)", show_default=False)
-    ] = None,
-    chunk_overlap: Annotated[
-        int | None,
-        typer.Option(help="Characters that a chunk repeats of the one before. (default: 150)", show_default=False),
-    ] = None,
-    language: Annotated[str, typer.Option(help="Postgres text search configuration of the words.")] = "english",
-    index: Annotated[
-        IndexKind, typer.Option(help="auto builds an HNSW index once exact search would be slow.")
-    ] = IndexKind.auto,
-    exact_below: Annotated[
-        int | None,
-        typer.Option(help="With auto: search exactly below this many chunks. (default: by dimensions)"),
-    ] = None,
-    as_json: Json = False,
-) -> Answer:
-    """Add a profile to the catalogue. It is built for a bot by: rag ingest --profile NAME."""
-    from rag_assets.embedding.profiles import DEFAULT_CHUNKING, make_profile
-    from rag_assets.store.profiles import add_spec, list_specs
-
-    profile = make_profile(
-        name=name,
-        provider=provider,
-        model=model,
-        dimensions=dimensions,
-        distance_metric=metric.value,
-        chunking={
-            "size": DEFAULT_CHUNKING.size if chunk_size is None else chunk_size,
-            "overlap": DEFAULT_CHUNKING.overlap if chunk_overlap is None else chunk_overlap,
-        },
-        lexical={"language": language},
-        index={"kind": index.value, "exact_below": exact_below},
-    )
-    with ready_database() as database:
-        with database.transaction("ingest", {}) as connection:
-            known = {spec.name for spec in list_specs(connection)}
-        add_spec(database, profile)
-    created = name not in known
-    text = f"profile {name} {'added' if created else 'exists already, with the same specification'}"
-    return Answer({**_payload(profile), "created": created}, lambda console: console.print(text, markup=False))
+    return Answer(profile_payload(profile), lambda console: _show_profile(console, profile))
 
 
 @profile_app.command("diff")
@@ -179,7 +130,7 @@ def _flat(value: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-def _payload(profile: EmbeddingProfile) -> dict[str, Any]:
+def profile_payload(profile: EmbeddingProfile) -> dict[str, Any]:
     return {**profile.model_dump(mode="json"), "spec_hash": profile.spec_hash}
 
 
@@ -189,10 +140,15 @@ def _cells(profile: EmbeddingProfile) -> tuple[str, ...]:
         f"{profile.provider}/{profile.model}",
         str(profile.dimensions),
         profile.distance_metric,
-        f"{profile.chunking.size}, overlap {profile.chunking.overlap}",
+        _chunking_text(profile.chunking),
         profile.lexical.language,
         _index_text(profile),
     )
+
+
+def _chunking_text(chunking: ChunkingSpec) -> str:
+    words = [chunking.strategy, f"{chunking.size} {chunking.unit}, overlap {chunking.overlap}"]
+    return " ".join(words) + (", context header" if chunking.context_header else "")
 
 
 def _index_text(profile: EmbeddingProfile) -> str:
@@ -208,5 +164,7 @@ def _show_profile(console: Console, profile: EmbeddingProfile) -> None:
         table.add_row(name, cell)
     for kind, text in profile.task_instruction.items():
         table.add_row(f"{kind} instruction", text)
+    for option, value in profile.options.model_dump(mode="json", exclude_defaults=True).items():
+        table.add_row(option.replace("_", " "), str(value))
     table.add_row("spec hash", profile.spec_hash)
     console.print(table)

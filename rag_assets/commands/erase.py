@@ -5,17 +5,21 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from rag_assets.commands.options import Json, Tenant
 from rag_assets.commands.session import ready_database
-from rag_assets.commands.shell import Answer, note, stderr_console
+from rag_assets.commands.shell import Answer, note, printable, stderr_console
 from rag_assets.errors import UsageError
 from rag_assets.settings import Settings, load_settings
+
+if TYPE_CHECKING:
+    from rag_assets.store.database import Database
 
 
 def erase(
@@ -46,6 +50,7 @@ def erase(
                 return Answer({}, lambda console: console.print("nothing was erased"))
         # Files first: while the tenant's rows are there, an erasure that was cut off can be asked for again.
         files, runs = _remove_work(settings, tenant, bot)
+        jobs, not_deleted = _abandon_jobs(database, tenant, bot)
         report = store.erase(database, tenant, bot)
     payload = {
         "tenant": tenant,
@@ -54,6 +59,8 @@ def erase(
         "remaining": dict(report.remaining),
         "staged_files": files,
         "dagster_runs": runs,
+        "batch_jobs": jobs,
+        "batch_jobs_left": not_deleted,
     }
     return Answer(payload, lambda console: _show(console, name, payload, ask=not yes))
 
@@ -84,6 +91,11 @@ def _show(console: Console, name: str, payload: Mapping[str, Any], ask: bool) ->
         f"{payload['dagster_runs']} Dagster runs; 0 rows left, counted",
         markup=False,
     )
+    for reason in payload["batch_jobs_left"]:
+        console.print(
+            Text(f"left at the provider, which deletes files after 48 hours: batch job {printable(reason)}", "red"),
+            soft_wrap=True,
+        )
 
 
 def _remove_work(settings: Settings, tenant: str, bot: str | None) -> tuple[int, int]:
@@ -97,6 +109,19 @@ def _remove_work(settings: Settings, tenant: str, bot: str | None) -> tuple[int,
     files = remove_staged(settings, tenant)
     runs = purge_dagster(settings, tenant, keep_partition=bot is not None) if _used_dagster(settings) else 0
     return files, runs
+
+
+def _abandon_jobs(database: Database, tenant: str, bot: str | None) -> tuple[int, list[str]]:
+    """Stop and delete what the provider has of the tenant's batch jobs; how many, and what was not possible."""
+    from rag_assets.store.jobs import list_jobs
+
+    with database.transaction("ingest", {"tenant": tenant}) as connection:
+        if not list_jobs(connection, tenant, bot, unfinished=True):
+            return 0, []
+    # Only now: it loads the provider's library.
+    from rag_assets.ingest.batch_jobs import abandon_jobs
+
+    return abandon_jobs(database, tenant, bot)
 
 
 def _used_dagster(settings: Settings) -> bool:

@@ -8,21 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
 from rag_assets.commands.options import Bot, Json, Tenant
+from rag_assets.commands.plan import no_roots, plan_payload, price_payload, show_failures, show_plan
 from rag_assets.commands.session import ready_database
-from rag_assets.commands.shell import Answer, printable
-from rag_assets.errors import UsageError
+from rag_assets.commands.shell import Answer
 from rag_assets.settings import Settings, load_settings
 
 if TYPE_CHECKING:
-    from rag_assets.commands.plan import Plan
     from rag_assets.launch import IngestOutcome
     from rag_assets.store.database import Database
 
 DEFAULT_PROFILE = "static-256"
-SHOWN_FAILURES = 20
 
 
 def ingest(
@@ -37,6 +34,10 @@ def ingest(
         typer.Option(help="Profile to build. (default: the bot's active one, else static-256)", show_default=False),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell what would be done; write nothing.")] = False,
+    batch: Annotated[
+        bool,
+        typer.Option("--batch", help="Embed through the provider's batch API: half the price, a day or so later."),
+    ] = False,
     as_json: Json = False,
 ) -> Answer:
     """Bring what a bot knows up to date with its sources.
@@ -57,7 +58,7 @@ def ingest(
     with ready_database(settings) as database, shown(silent=as_json):
         if dry_run:
             return _dry_run(database, tenant, bot, roots, profile)
-        name, outcome = ingest_roots(database, settings, tenant, bot, roots, profile)
+        name, outcome = ingest_roots(database, settings, tenant, bot, roots, profile, batch)
     payload = outcome_payload(tenant, bot, name, outcome)
     return Answer(payload, lambda console: show_outcome(console, payload))
 
@@ -69,6 +70,7 @@ def ingest_roots(
     bot: str,
     roots: Sequence[str],
     profile: str | None = None,
+    batch: bool = False,
 ) -> tuple[str, IngestOutcome]:
     """Remember the roots, enable the profile for the bot, and materialize both on the Dagster instance.
 
@@ -82,6 +84,8 @@ def ingest_roots(
     from rag_assets.store.tenants import add_root, add_tenant
 
     name = _checked_profile(database, tenant, bot, roots, profile)
+    if batch:
+        _require_batches(database, name)
     if roots:
         add_tenant(database, tenant, bot)
     for uri in roots:
@@ -89,12 +93,20 @@ def ingest_roots(
     enable_pair(database, tenant, bot, name)
     from rag_assets.launch import materialize_ingest
 
-    return name, materialize_ingest(database, settings, tenant, bot, name)
+    return name, materialize_ingest(database, settings, tenant, bot, name, batch)
+
+
+def _require_batches(database: Database, name: str) -> None:
+    from rag_assets.ingest.backfill import require_batches
+    from rag_assets.store.profiles import get_spec
+
+    with database.transaction("ingest", {}) as connection:
+        require_batches(get_spec(connection, name))
 
 
 def _checked_profile(database: Database, tenant: str, bot: str, roots: Sequence[str], profile: str | None) -> str:
     """The profile to build, once it is known that the request can be carried out."""
-    from rag_assets.commands.plan import exists
+    from rag_assets.ingest.plan import exists
     from rag_assets.store.profiles import built_profiles, get_spec
     from rag_assets.store.tenants import list_roots, spaces_of
 
@@ -104,10 +116,7 @@ def _checked_profile(database: Database, tenant: str, bot: str, roots: Sequence[
         if known or not roots:
             active = spaces_of(connection, tenant, bot)[0].active_profile_id
         if not roots and not list_roots(connection, tenant, bot):
-            raise UsageError(
-                f"bot {bot!r} of tenant {tenant!r} has no source roots yet. Name a folder, file or address: "
-                f"rag ingest PATH --tenant {tenant} --bot {bot}"
-            )
+            raise no_roots(tenant, bot)
         if profile is None:
             names = {built.id: built.profile.name for built in built_profiles(connection, tenant, bot)}
             profile = names.get(active, DEFAULT_PROFILE) if active is not None else DEFAULT_PROFILE
@@ -115,50 +124,28 @@ def _checked_profile(database: Database, tenant: str, bot: str, roots: Sequence[
 
 
 def _dry_run(database: Database, tenant: str, bot: str, roots: Sequence[str], profile: str | None) -> Answer:
-    from rag_assets.commands.plan import make_plan
+    from rag_assets.ingest.plan import Demand, make_plan, price_of
     from rag_assets.store.profiles import get_spec
 
     name = _checked_profile(database, tenant, bot, roots, profile)
     with database.transaction("ingest", {}) as connection:
         spec = get_spec(connection, name)
-    plan = make_plan(database, tenant, bot, roots, spec)
+    plan = make_plan(database, tenant, bot, roots, Demand(database, tenant, spec))
+    price = price_of(database, tenant, spec, plan.work)
     payload = {
         "dry_run": True,
         "tenant": tenant,
         "bot": bot,
         "profile": name,
-        "files": {
-            "new": plan.new,
-            "changed": plan.changed,
-            "unchanged": plan.unchanged,
-            "gone": plan.gone,
-            "skipped": plan.skipped,
-        },
-        "sources": plan.sources,
-        "chunks": plan.chunks,
-        "tokens": plan.tokens,
-        "exact": plan.exact,
-        "unreadable": [{"source": name, "error": error} for name, error in plan.unreadable],
+        **plan_payload(plan),
+        **price_payload(price),
     }
-    return Answer(payload, lambda console: _show_plan(console, name, plan))
+    return Answer(payload, lambda console: _show_plan(console, payload))
 
 
-def _show_plan(console: Console, profile: str, plan: Plan) -> None:
-    console.print(f"dry run, profile {profile}: nothing was written", markup=False)
-    table = Table("files", "count")
-    table.columns[1].justify = "right"
-    for label, count in (
-        ("new, to be read", plan.new),
-        ("changed, to be read again", plan.changed),
-        ("unchanged, kept", plan.unchanged),
-        ("gone, their sources to be deleted", plan.gone),
-        ("no parser takes them", plan.skipped),
-    ):
-        table.add_row(label, str(count))
-    console.print(table)
-    about = "" if plan.exact else "about "
-    console.print(f"to publish: {about}{plan.sources:,} sources, {plan.chunks:,} chunks, {plan.tokens:,} tokens")
-    _show_failures(console, "cannot be read", plan.unreadable)
+def _show_plan(console: Console, payload: dict[str, Any]) -> None:
+    console.print(f"dry run, profile {payload['profile']}: nothing was written", markup=False)
+    show_plan(console, payload)
 
 
 def outcome_payload(tenant: str, bot: str, profile: str, outcome: IngestOutcome) -> dict[str, Any]:
@@ -172,6 +159,8 @@ def outcome_payload(tenant: str, bot: str, profile: str, outcome: IngestOutcome)
         "chunks_written": outcome.chunks_written,
         "embedded": outcome.embedded,
         "cache_hits": outcome.cache_hits,
+        "pending_chunks": outcome.pending_chunks,
+        "batch_jobs": outcome.batch_jobs,
         "seconds": round(outcome.seconds, 3),
         "startup_seconds": round(outcome.startup_seconds, 3),
         "run_ids": list(outcome.run_ids),
@@ -194,13 +183,12 @@ def show_outcome(console: Console, payload: dict[str, Any]) -> None:
         f"{payload['cache_hits']:,} from the cache, in {payload['seconds']:.1f} s, "
         f"and {payload['startup_seconds']:.1f} s for Dagster to start"
     )
+    if payload["pending_chunks"]:
+        console.print(
+            f"{payload['pending_chunks']:,} chunks wait for a batch job; "
+            "they are published by `rag dev` or the next `rag ingest`",
+            markup=False,
+        )
     if payload["activated"]:
         console.print(f"{payload['profile']} is now the active profile of this bot", markup=False)
-    _show_failures(console, "failed", [(item["source"], item["error"]) for item in payload["failures"]])
-
-
-def _show_failures(console: Console, what: str, failures: Sequence[tuple[str, str]]) -> None:
-    for name, error in failures[:SHOWN_FAILURES]:
-        console.print(Text(f"{what}: {printable(name)}: {printable(error)}", style="red"), soft_wrap=True)
-    if len(failures) > SHOWN_FAILURES:
-        console.print(Text(f"and {len(failures) - SHOWN_FAILURES} more; all of them with --json", style="red"))
+    show_failures(console, "failed", [(item["source"], item["error"]) for item in payload["failures"]])

@@ -1,144 +1,172 @@
-"""What an ingest would do, found out without writing anything."""
+"""`rag plan`, and how every command shows what an ingest would take."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any
 
-from rag_assets.documents.checksum import bytes_checksum
-from rag_assets.documents.chunking import chunk_document
-from rag_assets.documents.model import Document
-from rag_assets.documents.registry import PARSER_VERSION, parse
-from rag_assets.documents.scan import SourceFile, read_file, scan_root
-from rag_assets.embedding.profiles import EmbeddingProfile
-from rag_assets.errors import RootUnreadable, SourceError
-from rag_assets.ingest.sources import RootChanges, decide
-from rag_assets.progress import stage
-from rag_assets.store.database import Connection, Database
-from rag_assets.store.profiles import built_profiles
-from rag_assets.store.sources import FileState, file_states, hash_uri, pending_sources, sources_of_files
-from rag_assets.store.tenants import Root, list_bots, list_roots, list_tenants
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
-SAMPLE_FILES = 200  # of the files to read, so many are read and cut to estimate the rest
+from rag_assets.commands.options import Json, Tenant
+from rag_assets.commands.session import ready_database
+from rag_assets.commands.shell import Answer, printable
+from rag_assets.errors import UsageError
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
-@dataclass
-class Plan:
-    """Counts of files, and an estimate of the work: exact where at most `SAMPLE_FILES` are to be read."""
+    from rag_assets.ingest.plan import Plan, Price
 
-    new: int = 0
-    changed: int = 0
-    unchanged: int = 0
-    gone: int = 0
-    skipped: int = 0  # no parser takes them
-    sources: int = 0
-    chunks: int = 0
-    tokens: int = 0
-    exact: bool = True
-    unreadable: list[tuple[str, str]] = field(default_factory=list)  # root or path, and why
+SHOWN_FAILURES = 20
 
 
-@dataclass(frozen=True)
-class _Scanned:
-    root: Root | None  # None: not remembered yet
-    known: dict[str, FileState]
-    changes: RootChanges
+def plan(
+    tenant: Tenant,
+    profile: Annotated[str, typer.Option(help="Profile to build.", show_default=False)],
+    bot: Annotated[
+        str | None,
+        typer.Option("--bot", help="Only this bot of the tenant. (default: all)", show_default=False),
+    ] = None,
+    as_json: Json = False,
+) -> Answer:
+    """Tell what building a profile would take and cost, before anything is paid; writes and sends nothing.
+
+    Remembered roots are scanned. Up to 200 files are read to estimate the rest, and tokens of remote models are
+    estimated, for English mostly up to 20 % too high; a provider's bill is the truth.
+    """
+    from rag_assets.commands.bars import shown
+    from rag_assets.ingest.plan import Demand, Plan, make_plan, price_of
+    from rag_assets.keys import check_key
+    from rag_assets.store.profiles import get_spec
+    from rag_assets.store.tenants import list_roots, spaces_of
+
+    for key, kind in ((tenant, "tenant"), (bot, "bot"), (profile, "profile")):
+        if key is not None:
+            check_key(key, kind)
+    with ready_database() as database, shown(silent=as_json):
+        with database.transaction("ingest", {"tenant": tenant}) as connection:
+            spec = get_spec(connection, profile)
+            bots = [space.bot for space in spaces_of(connection, tenant, bot)]
+            if bot is not None and not list_roots(connection, tenant, bot):
+                raise no_roots(tenant, bot)
+        demand = Demand(database, tenant, spec)
+        plans = {name: make_plan(database, tenant, name, (), demand) for name in bots}
+        total = Plan()
+        for found in plans.values():
+            total.add(found)
+        price = price_of(database, tenant, spec, total.work)
+    payload = {
+        "tenant": tenant,
+        "bot": bot,
+        "profile": profile,
+        **plan_payload(total),
+        **price_payload(price),
+        "bots": [{"bot": name, **plan_payload(found)} for name, found in plans.items()],
+    }
+    return Answer(payload, lambda console: _show(console, payload))
 
 
-def make_plan(database: Database, tenant: str, bot: str, given: Sequence[str], profile: EmbeddingProfile) -> Plan:
-    """Look at the remembered roots and the `given` ones, and at what the profile has not published yet."""
-    plan = Plan()
-    with database.transaction("ingest", {"tenant": tenant}) as connection:
-        roots = list_roots(connection, tenant, bot)
-        fresh = [uri for uri in given if uri not in {root.uri for root in roots}]
-        wanted: list[tuple[str, Root | None]] = [(root.uri, root) for root in roots]
-        wanted += [(uri, None) for uri in fresh]
-        scans = [scan for uri, root in wanted if (scan := _scan(connection, uri, root, plan)) is not None]
-        waiting = _waiting(connection, tenant, bot, profile.name, scans)
-    _count(plan, scans)
-    _estimate(plan, scans, profile)
-    _add_documents(plan, waiting, profile, scale=1.0)
-    return plan
+def no_roots(tenant: str, bot: str) -> UsageError:
+    """The error where there is nothing to look at."""
+    return UsageError(
+        f"bot {bot!r} of tenant {tenant!r} has no source roots yet. Name a folder, file or address: "
+        f"rag ingest PATH --tenant {tenant} --bot {bot}"
+    )
 
 
-def exists(database: Database, tenant: str, bot: str) -> bool:
-    """Whether the tenant has this bot."""
-    return tenant in list_tenants(database) and bot in list_bots(database, tenant)
+def plan_payload(found: Plan) -> dict[str, Any]:
+    """What is to be done, as JSON."""
+    return {
+        "files": {name: getattr(found, name) for name in ("new", "changed", "unchanged", "gone", "skipped")},
+        **vars(found.work),
+        "exact": found.exact,
+        "unreadable": [{"source": name, "error": error} for name, error in found.unreadable],
+    }
 
 
-def _scan(connection: Connection, uri: str, root: Root | None, plan: Plan) -> _Scanned | None:
-    try:
-        listing = scan_root(uri)
-    except RootUnreadable as error:
-        plan.unreadable.append((uri, str(error)))
-        return None
-    plan.skipped += len(listing.skipped)
-    plan.unreadable += [(error.path, error.message) for error in listing.errors]
-    known = file_states(connection, root) if root else {}
-    return _Scanned(root, known, decide(listing, known))
+def price_payload(price: Price) -> dict[str, Any]:
+    """What that would cost, as JSON. The batch API's own time is not known: Google's target is 24 hours."""
+    return {
+        "mode": price.mode,
+        "cost_usd": {"sync": price.sync_usd, "batch": price.batch_usd},
+        "seconds": {"sync": price.sync_seconds, "batch": None},
+        "ceiling": {
+            "max_cost_usd": price.ceiling_usd,
+            "spent_usd": price.spent_usd,
+            "left_usd": price.left_usd,
+            "fits": price.fits,
+        },
+    }
 
 
-def _waiting(connection: Connection, tenant: str, bot: str, profile: str, scans: Sequence[_Scanned]) -> list[Document]:
-    """Documents that are stored, stay as they are, and that the profile has yet to publish."""
-    found = [scan.root for scan in scans if scan.root is not None]
-    if not found:
-        return []
-    replaced = set()
-    for scan in scans:
-        if scan.root is not None:
-            uris = [file.uri for file in scan.changes.to_read] + list(scan.changes.gone)
-            states = sources_of_files(connection, scan.root, [hash_uri(uri) for uri in uris])
-            replaced |= {state.id for state in states}
-    built = built_profiles(connection, tenant, bot, profile)
-    pending = pending_sources(connection, built[0].id if built else 0, found[0].space_id)
-    return [source.document for source in pending if source.id not in replaced]
+def _show(console: Console, payload: dict[str, Any]) -> None:
+    whose = payload["tenant"] if payload["bot"] is None else f"{payload['tenant']}/{payload['bot']}"
+    console.print(f"{whose}, profile {payload['profile']}: nothing was written or sent", markup=False)
+    show_plan(console, payload)
+    if len(payload["bots"]) > 1:
+        table = Table("bot", "sources", "chunks", "to embed", "tokens of these")
+        for entry in payload["bots"]:
+            numbers = (entry[name] for name in ("sources", "chunks", "to_embed", "tokens_to_embed"))
+            table.add_row(entry["bot"], *(f"{number:,}" for number in numbers))
+        console.print(table)
 
 
-def _count(plan: Plan, scans: Iterable[_Scanned]) -> None:
-    for scan in scans:
-        new = sum(file.uri not in scan.known for file in scan.changes.to_read)
-        plan.new += new
-        plan.changed += len(scan.changes.to_read) - new
-        plan.unchanged += len(scan.changes.kept)
-        plan.gone += len(scan.changes.gone)
+def show_plan(console: Console, payload: dict[str, Any]) -> None:
+    """Print what is in a plan's payload: files, work, price, and what cannot be read."""
+    table = Table("files", "count")
+    table.columns[1].justify = "right"
+    for label, name in (
+        ("new, to be read", "new"),
+        ("changed, to be read again", "changed"),
+        ("unchanged, kept", "unchanged"),
+        ("gone, their sources to be deleted", "gone"),
+        ("no parser takes them", "skipped"),
+    ):
+        table.add_row(label, str(payload["files"][name]))
+    console.print(table)
+    about = "" if payload["exact"] else "about "
+    console.print(
+        f"to publish: {about}{payload['sources']:,} sources, {payload['chunks']:,} chunks, {payload['tokens']:,} tokens"
+    )
+    console.print(
+        f"to embed: {about}{payload['to_embed']:,} texts, {payload['tokens_to_embed']:,} tokens; "
+        f"{payload['cache_hits']:,} chunks are in the cache"
+    )
+    _show_price(console, payload)
+    unreadable = [(item["source"], item["error"]) for item in payload["unreadable"]]
+    show_failures(console, "cannot be read", unreadable)
 
 
-def _estimate(plan: Plan, scans: Sequence[_Scanned], profile: EmbeddingProfile) -> None:
-    to_read = [(file, scan.known.get(file.uri)) for scan in scans for file in scan.changes.to_read]
-    step = max(1, -(-len(to_read) // SAMPLE_FILES))
-    sample = to_read[::step]
-    plan.exact = len(sample) == len(to_read)
-    documents: list[Document] = []
-    with stage("look into files", len(sample)) as bar:
-        for file, known in sample:
-            documents += _documents(plan, file, known)
-            bar.advance(1)
-    _add_documents(plan, documents, profile, scale=len(to_read) / max(1, len(sample)))
+def _show_price(console: Console, payload: dict[str, Any]) -> None:
+    sync, batch, ceiling = payload["cost_usd"]["sync"], payload["cost_usd"]["batch"], payload["ceiling"]
+    if sync or batch is not None:
+        through_batch = "" if batch is None else f", or ${batch:.4f} through the batch API"
+        console.print(f"price: about ${sync:.4f}{through_batch}; the profile is set to {payload['mode']}")
+    if payload["seconds"]["sync"] is not None:
+        console.print(f"time at the rate limits: about {_duration(payload['seconds']['sync'])}")
+    if ceiling["max_cost_usd"] is not None:
+        text = (
+            f"ceiling: ${ceiling['max_cost_usd']:.2f}, of which ${ceiling['spent_usd']:.4f} are spent "
+            f"and ${ceiling['left_usd']:.4f} are left"
+        )
+        if ceiling["fits"]:
+            console.print(text)
+        else:
+            raise_it = f"rag profile limit {payload['profile']} --max-cost-usd N"
+            console.print(Text(f"{text}: that is not enough, and a run will stop there. {raise_it}", style="red"))
 
 
-def _documents(plan: Plan, file: SourceFile, known: FileState | None) -> list[Document]:
-    try:
-        data = read_file(file)
-        if known is not None and _same(known, data):  # touched, and nothing else
-            plan.changed -= 1
-            plan.unchanged += 1
-            return []
-        return [record.document for record in parse(data, file.path_in_root) if record.document is not None]
-    except (OSError, SourceError) as error:
-        plan.unreadable.append((file.path_in_root, str(error)))
-        return []
+def _duration(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:.1f} hours"
 
 
-def _same(known: FileState, data: bytes) -> bool:
-    return known.parser_version == PARSER_VERSION and known.checksum == bytes_checksum(data)
-
-
-def _add_documents(plan: Plan, documents: Sequence[Document], profile: EmbeddingProfile, scale: float) -> None:
-    chunks = tokens = 0
-    for document in documents:
-        pieces = chunk_document(document, profile.chunking)
-        chunks += len(pieces)
-        tokens += sum(piece.token_count for piece in pieces)
-    plan.sources += round(len(documents) * scale)
-    plan.chunks += round(chunks * scale)
-    plan.tokens += round(tokens * scale)
+def show_failures(console: Console, what: str, failures: Sequence[tuple[str, str]]) -> None:
+    """Print the first of a list of names and reasons."""
+    for name, error in failures[:SHOWN_FAILURES]:
+        console.print(Text(f"{what}: {printable(name)}: {printable(error)}", style="red"), soft_wrap=True)
+    if len(failures) > SHOWN_FAILURES:
+        console.print(Text(f"and {len(failures) - SHOWN_FAILURES} more; all of them with --json", style="red"))

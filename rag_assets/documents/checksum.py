@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rag_assets.documents.model import Document
+from rag_assets.documents.quality import lasting
 from rag_assets.documents.version import PARSER_VERSION
 
 
@@ -17,7 +18,7 @@ def bytes_checksum(data: bytes) -> str:
 
 
 def document_checksum(document: Document) -> str:
-    """Return the SHA-256 in hexadecimal of everything in a document, and of the parser version.
+    """Return the SHA-256 in hexadecimal of everything in a document but its file's size, and of the parser version.
 
     Every part is preceded by its length, so no two documents share one by moving text between parts.
     """
@@ -29,7 +30,7 @@ def document_checksum(document: Document) -> str:
         document.content_type,
         document.language,
         document.canonical_url,
-        _canonical(document.metadata),
+        _canonical(lasting(document.metadata)),
         _canonical(blocks),
     )
     digest = hashlib.sha256()

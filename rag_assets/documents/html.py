@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
+from typing import Any
 from urllib.parse import urljoin
 
-import trafilatura
 from lxml import etree, html  # type: ignore[import-untyped]
-from selectolax.lexbor import LexborHTMLParser
+from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from rag_assets.documents.building import TextBuilder, whole_file
-from rag_assets.documents.html_blocks import add_blocks
-from rag_assets.documents.model import Record
+from rag_assets.documents.html_blocks import page_blocks
+from rag_assets.documents.html_content import content
+from rag_assets.documents.html_guard import is_tangled, plain_text
+from rag_assets.documents.model import Document, Record
 from rag_assets.documents.names import charset, is_web
 from rag_assets.documents.normalize import decode, normalize
+from rag_assets.documents.quality import figures
 
 _META_CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([\w.:-]{2,40})", re.IGNORECASE)
 _INVISIBLE = (
-    "script, style, noscript, template, svg, iframe, object, canvas, [hidden], [aria-hidden=true], "
-    "[style*='display:none'], [style*='display: none']"
+    "script, style, noscript, template, svg, iframe, object, canvas, select, datalist, textarea, dialog, button, "
+    "[hidden], [aria-hidden=true], [style*='display:none'], [style*='display: none']"
 )
-_BOILERPLATE = "nav, footer, aside, form, button, select, [role=navigation], [role=banner], body > header"
-_MAIN = ("main", "[role=main]", "article")
-_SMALL = 600  # characters: a page this short carries too few signals for the extractor to judge
-_LOST = 0.1  # below this share of the page's text the extractor has lost content, not boilerplate
+_QUESTIONS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6", "dt", "summary"})
+_ARTICLE_META = "meta[property='og:type'][content=article], meta[property^='article:published']"
+_ARTICLE_TYPES = re.compile(r"(?:Blog|LiveBlog|SocialMedia)Posting|(?:\w*News|Satirical|Scholarly)?Article|Report")
+_JSON_TYPE = re.compile(r'"@type"\s*:\s*\[?\s*"(\w+)"')
 
 
 def parse_html(data: bytes, name: str, content_type: str | None) -> list[Record]:
@@ -34,16 +38,32 @@ def parse_html(data: bytes, name: str, content_type: str | None) -> list[Record]
     """
     meta = _META_CHARSET.search(data[:4096])
     declared = charset(content_type) or (meta.group(1).decode() if meta else None)
-    tree = LexborHTMLParser(normalize(decode(data, declared)))
-    facts = _facts(tree, name if is_web(name) else None)
-    for node in tree.css(_INVISIBLE):
-        if node.tag not in ("html", "body"):
-            node.decompose()
-    document = _main_content(tree).document(content_type="text/html", **facts)
+    source = normalize(decode(data, declared))
+    document = _tangled(source) if is_tangled(source) else _page(source, name if is_web(name) else None)
+    document = replace(document, metadata=figures(document.metadata, characters_in=len(source)))
     return whole_file(document, name, "the page shows no text")
 
 
-def _facts(tree: LexborHTMLParser, address: str | None) -> dict[str, str | None]:
+def _tangled(source: str) -> Document:
+    builder = TextBuilder()
+    builder.add("paragraph", plain_text(source))
+    return builder.document(content_type="text/html")
+
+
+def _page(source: str, address: str | None) -> Document:
+    tree = LexborHTMLParser(source)
+    facts = _facts(tree, address)
+    is_article = _is_article(tree)
+    _drop_unseen(tree)
+    builder = TextBuilder()
+    root = _element_tree(tree.html or "")
+    if root is not None:
+        for block in content(root, page_blocks(root), is_article):
+            builder.add(block.kind, block.text, level=block.level)
+    return builder.document(content_type="text/html", **facts)
+
+
+def _facts(tree: LexborHTMLParser, address: str | None) -> dict[str, Any]:
     title = tree.css_first("title")
     root = tree.css_first("html[lang]")
     language = (root.attributes.get("lang") or "").strip() if root else ""
@@ -64,42 +84,42 @@ def _canonical(tree: LexborHTMLParser, address: str | None) -> str | None:
     return url if is_web(url) else address
 
 
-def _main_content(tree: LexborHTMLParser) -> TextBuilder:
-    source = tree.html or ""
-    for node in tree.css(_BOILERPLATE):
-        node.decompose()
-    plain = _built(_parsed(_main_html(tree)))
-    if not plain.length:
-        # Some sites wrap the whole page in a form or an aside.
-        plain = _built(_parsed(source))
-    if not plain.length and tree.body is not None:
-        # libxml2 drops what is nested deeper than 256 elements.
-        plain.add("paragraph", LexborHTMLParser(source).text(separator="\n"))
-    if plain.length < _SMALL:
-        return plain
-    extracted = trafilatura.bare_extraction(source, include_comments=False)
-    body = getattr(extracted, "body", None)
-    article = _built(body) if body is not None else TextBuilder()
-    return article if article.length > _LOST * plain.length else plain
+def _is_article(tree: LexborHTMLParser) -> bool:
+    """Tell whether the page declares itself an article, as news and blogs do for search engines."""
+    if tree.css_first(_ARTICLE_META) is not None:
+        return True
+    types = [
+        (node.attributes.get("itemtype") or "").rpartition("/")[2] for node in tree.css("[itemtype*='schema.org']")
+    ]
+    for node in tree.css("script[type='application/ld+json']"):
+        types += _JSON_TYPE.findall(node.text())
+    return any(_ARTICLE_TYPES.fullmatch(kind) for kind in types)
 
 
-def _main_html(tree: LexborHTMLParser) -> str:
-    for selector in _MAIN:
-        nodes = tree.css(selector)
-        if len(nodes) == 1:
-            return nodes[0].html or ""
-    return tree.html or ""
+def _drop_unseen(tree: LexborHTMLParser) -> None:
+    opened = _opened_by_buttons(tree)
+    for node in tree.css(_INVISIBLE):
+        if node.tag not in ("html", "body") and not _is_shown(node, opened):
+            node.decompose()
 
 
-def _parsed(source: str) -> etree._Element | None:
+def _opened_by_buttons(tree: LexborHTMLParser) -> set[str]:
+    controls = tree.css("[aria-controls]")
+    return {name for node in controls for name in (node.attributes.get("aria-controls") or "").split()}
+
+
+def _is_shown(node: LexborNode, opened: set[str]) -> bool:
+    """Keep the questions and answers of an accordion: buttons in headings, and the panels that they open."""
+    if node.tag == "button":
+        parent = node.parent
+        return parent is not None and parent.tag in _QUESTIONS
+    return node.tag != "dialog" and node.attributes.get("role") != "dialog" and node.attributes.get("id") in opened
+
+
+def _element_tree(source: str) -> etree._Element | None:
     if not source.strip():
         return None
-    # The parser is told UTF-8, and so is not misled by a <meta charset> of the original bytes.
-    return html.document_fromstring(source.encode(), parser=html.HTMLParser(encoding="utf-8"))
-
-
-def _built(root: etree._Element | None) -> TextBuilder:
-    builder = TextBuilder()
-    if root is not None:
-        add_blocks(root, builder)
-    return builder
+    # The parser is told UTF-8, and so is not misled by a <meta charset> of the original bytes; without `huge_tree`
+    # it would drop what is nested deeper than 256 elements.
+    parser = html.HTMLParser(encoding="utf-8", huge_tree=True, collect_ids=False, remove_comments=True, remove_pis=True)
+    return html.document_fromstring(source.encode(), parser=parser)

@@ -1,153 +1,185 @@
-"""From an element tree, of HTML or of trafilatura's output, to blocks of text."""
+"""From the element tree of a web page to blocks of visible text, each with what tells content from navigation."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from dataclasses import dataclass
 
 from lxml import etree  # type: ignore[import-untyped]
 
 from rag_assets.documents.building import TextBuilder
+from rag_assets.documents.html_tables import is_data_table, table_lines
+from rag_assets.documents.html_text import BREAKS, HEADINGS, INLINE, UNSEEN, Phrase, line, preformatted, tag_of
+from rag_assets.documents.model import BlockKind
 
-# `head`, `list`, `item`, `row`, `cell`, `lb` and `hi` are trafilatura's names.
-_HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6", "head"})
-_LISTS = frozenset({"ul", "ol", "list", "dl", "menu"})
-_ITEMS = frozenset({"li", "item", "dt", "dd"})
-_CELLS = frozenset({"td", "th", "cell"})
-_ROWS = frozenset({"tr", "row"})
-_BREAKS = frozenset({"br", "lb"})
-_UNSEEN = frozenset({"script", "style", "title", "meta", "link", "template", "noscript"})
-_PHRASING = """
-    a abbr b bdi bdo cite code del dfn em font graphic hi i img ins kbd label mark math q ref rp rt ruby s
-    samp small span strike strong sub sup time tt u var wbr
-"""
-_INLINE = _BREAKS | frozenset(_PHRASING.split())
+_LISTS = frozenset({"ul", "ol", "dl", "menu"})
+_ITEMS = frozenset({"li", "dt", "dd"})
+_MARGINAL = frozenset({"nav", "footer", "aside", "form", "dialog"})
+_MARGINAL_ROLES = frozenset({"navigation", "banner", "contentinfo", "search", "complementary", "dialog", "alertdialog"})
+_MAX_INDENT = 8  # levels
+_LONG_HEADING = 500  # characters
 _BREAK = "\v"  # stands for <br> until white space is collapsed; normalised text has no vertical tab
+
+
+@dataclass(frozen=True)
+class PageBlock:
+    """A block of a page: `linked` is how many characters of its text are links, `marginal` whether it lies in a
+    menu, footer, form or the like; `element` is the one that holds it."""
+
+    kind: BlockKind
+    text: str
+    level: int
+    linked: int
+    marginal: bool
+    element: etree._Element
+
+    @property
+    def link_share(self) -> float:
+        return min(1.0, self.linked / max(1, len(self.text)))
 
 
 def add_blocks(root: etree._Element, builder: TextBuilder) -> None:
     """Append the text under `root` to `builder`: headings, paragraphs, lists, tables and code."""
-    _Walker(builder).walk(root)
+    for block in page_blocks(root):
+        builder.add(block.kind, block.text, level=block.level)
+
+
+def page_blocks(root: etree._Element) -> list[PageBlock]:
+    """Return the blocks under `root` in reading order; the time grows with the number of elements alone."""
+    body = root.find("body")
+    return _Walker(root if body is None else body).run()
 
 
 class _Walker:
-    def __init__(self, builder: TextBuilder) -> None:
-        self.builder = builder
-        self.pending: list[str] = []
+    def __init__(self, root: etree._Element) -> None:
+        self.root = root
+        self.blocks: list[PageBlock] = []
+        self.phrase = Phrase()
+        self.margins = 0  # open elements that are marginal
+        self.numbers: list[int | None] = []  # of the next item of each open list; None: not an ordered one
+        self.lines: list[str] = []
+        self.list_linked = 0
+        self.marker = ""  # of the item that has begun and has no text yet
+        self.open: list[etree._Element] = [root]
 
-    def walk(self, root: etree._Element) -> None:
-        body = root.find("body")
-        self._children(root if body is None else body)
+    def run(self) -> list[PageBlock]:
+        self.phrase.add(self.root.text)
+        walk = etree.iterwalk(self.root, events=("start", "end"))
+        for event, element in walk:
+            if element is self.root:
+                continue
+            if event == "end":
+                self._end(element)
+                self.phrase.add(element.tail)
+            elif not self._start(element):
+                walk.skip_subtree()
         self._flush()
+        self._end_list()
+        return self.blocks
 
-    def _children(self, element: etree._Element) -> None:
-        self.pending.append(element.text or "")
-        for child in element:
-            self._element(child)
-            self.pending.append(child.tail or "")
+    def _start(self, element: etree._Element) -> bool:
+        """Take in the element's own text; False where that is already the text of all that is in it."""
+        tag = tag_of(element)
+        if tag in UNSEEN:
+            return False
+        if tag in BREAKS:
+            self.phrase.add(_BREAK)
+            return False
+        if tag in INLINE and not (tag == "code" and _is_fenced(element)):
+            self.phrase.enter(element)
+            return True
+        self._flush()
+        if (tag in HEADINGS or tag in ("pre", "code", "table")) and self._whole(tag, element):
+            return False
+        self._enter(tag, element)
+        self.phrase.add(element.text)
+        return True
 
-    def _element(self, element: etree._Element) -> None:
-        tag = _tag(element)
-        if tag in _UNSEEN:
+    def _enter(self, tag: str, element: etree._Element) -> None:
+        self.open.append(element)
+        self.margins += _is_marginal(tag, element)
+        if tag in _LISTS:
+            self.numbers.append(_whole_number(element.get("start"), 1) if tag == "ol" else None)
+        elif tag in _ITEMS:
+            self.marker = self._next_marker(element)
+
+    def _next_marker(self, item: etree._Element) -> str:
+        number = self.numbers[-1] if self.numbers else None
+        if number is None:
+            return "- "
+        number = _whole_number(item.get("value"), number)
+        self.numbers[-1] = number + 1
+        return f"{number}. "
+
+    def _end(self, element: etree._Element) -> None:
+        tag = tag_of(element)
+        if self.phrase.leave(element):
             return
-        if tag in _BREAKS:
-            self.pending.append(_BREAK)
-            return
-        if tag in _INLINE and not _is_block(element):
-            self.pending.extend(_fragments(element, _BREAK))
+        if self.open[-1] is not element:
             return
         self._flush()
-        self._block(tag, element)
-        self._flush()
-
-    def _block(self, tag: str, element: etree._Element) -> None:
-        if tag in _HEADINGS:
-            self.builder.add("heading", _line(element), level=_level(tag, element))
+        self.open.pop()
+        if tag in _ITEMS:
+            self.marker = ""
         elif tag in _LISTS:
-            self.builder.add("list", "\n".join(_list_lines(element, "")))
-        elif tag == "table" and _is_data(element):
-            self.builder.add("table", "\n".join(_table_lines(element)))
-        elif tag in ("pre", "code"):
-            self.builder.add("code", "".join(_fragments(element, "\n")))
+            self.numbers.pop()
+            if not self.numbers:
+                self._end_list()
+        self.margins -= _is_marginal(tag, element)
+
+    def _whole(self, tag: str, element: etree._Element) -> bool:
+        """Add an element that is one block; False for a table that only lays out the page, and for a heading that
+        was left open and so holds all that follows."""
+        if tag == "table":
+            if not is_data_table(element):
+                return False
+            self._add("table", "\n".join(table_lines(element)), element)
+        elif tag in HEADINGS:
+            text = line(element, heading=True)
+            if len(text) > _LONG_HEADING:
+                return False
+            self._add("heading", text, element, level=int(tag[1]))
         else:
-            self._children(element)
+            self._add("code", preformatted(element), element)
+        return True
 
     def _flush(self) -> None:
-        lines = (" ".join(line.split()) for line in "".join(self.pending).split(_BREAK))
-        self.pending.clear()
-        self.builder.add("paragraph", "\n".join(line for line in lines if line))
+        text, linked = self.phrase.take()
+        lines = [part for part in (" ".join(line.split()) for line in text.split(_BREAK)) if part]
+        if not lines:
+            return
+        if not self.numbers:
+            self._append("paragraph", "\n".join(lines), 1, linked, self.open[-1])
+            return
+        indent = "  " * min(len(self.numbers) - 1, _MAX_INDENT)
+        self.lines.append(f"{indent}{self.marker or '  '}{lines[0]}")
+        self.lines += [f"{indent}  {part}" for part in lines[1:]]
+        self.list_linked += linked
+        self.marker = ""
+
+    def _end_list(self) -> None:
+        if self.lines:
+            self._append("list", "\n".join(self.lines), 1, self.list_linked, self.open[-1])
+        self.lines, self.list_linked = [], 0
+
+    def _add(self, kind: BlockKind, text: str, element: etree._Element, level: int = 1) -> None:
+        if text.strip():
+            self._end_list()
+            linked = sum(len(line(link)) for link in element.iter("a") if link.get("href"))
+            self._append(kind, text, level, linked, element)
+
+    def _append(self, kind: BlockKind, text: str, level: int, linked: int, element: etree._Element) -> None:
+        self.blocks.append(PageBlock(kind, text, level, linked, self.margins > 0, element))
 
 
-def _tag(element: etree._Element) -> str:
-    """Return the tag's name; comments and processing instructions have none and count as unseen."""
-    return element.tag.lower() if isinstance(element.tag, str) else "script"
+def _whole_number(text: str | None, otherwise: int) -> int:
+    return int(text) if text and text.isascii() and text.isdecimal() and len(text) < 10 else otherwise
 
 
-def _is_block(inline: etree._Element) -> bool:
-    if _tag(inline) == "code":
-        return "\n" in "".join(inline.itertext()).strip()
-    return any(_tag(child) not in _INLINE | _UNSEEN for child in inline.iterdescendants())
+def _is_fenced(code: etree._Element) -> bool:
+    return "\n" in "".join(code.itertext()).strip()
 
 
-def _level(tag: str, heading: etree._Element) -> int:
-    digit = (heading.get("rend") or tag)[-1:]
-    return int(digit) if digit in "123456" else 2
-
-
-def _fragments(element: etree._Element, line_break: str = " ", skip: frozenset[str] = frozenset()) -> Iterator[str]:
-    """Yield the text under `element`, with a space around every block so that no two words are welded."""
-    yield element.text or ""
-    for child in element:
-        tag = _tag(child)
-        if tag in _BREAKS:
-            yield line_break
-        elif tag not in _UNSEEN and tag not in skip:
-            gap = "" if tag in _INLINE else " "
-            yield gap
-            yield from _fragments(child, line_break, skip)
-            yield gap
-        yield child.tail or ""
-
-
-def _line(element: etree._Element, skip: frozenset[str] = frozenset()) -> str:
-    return " ".join("".join(_fragments(element, skip=skip)).split())
-
-
-def _list_lines(element: etree._Element, indent: str) -> Iterator[str]:
-    for child in element:
-        if _tag(child) in _LISTS:
-            yield from _list_lines(child, indent + "  ")
-        elif _tag(child) not in _UNSEEN:
-            text = _line(child, skip=_LISTS)
-            if text:
-                yield f"{indent}- {text}" if _tag(child) in _ITEMS else f"{indent}{text}"
-            for nested in _outermost_lists(child):
-                yield from _list_lines(nested, indent + "  ")
-
-
-def _outermost_lists(element: etree._Element) -> Iterator[etree._Element]:
-    for child in element:
-        if _tag(child) in _LISTS:
-            yield child
-        else:
-            yield from _outermost_lists(child)
-
-
-def _rows(table: etree._Element) -> list[list[etree._Element]]:
-    rows = (row for row in table.iter() if _tag(row) in _ROWS)
-    return [[cell for cell in row if _tag(cell) in _CELLS] for row in rows]
-
-
-def _is_data(table: etree._Element) -> bool:
-    """Tell a table of data from one that only lays out the page."""
-    nested = any(_tag(child) == "table" for child in table.iterdescendants())
-    return not nested and any(len(row) > 1 for row in _rows(table))
-
-
-def _table_lines(table: etree._Element) -> Iterator[str]:
-    caption = table.find("caption")
-    if caption is not None:
-        yield _line(caption)
-    for row in _rows(table):
-        cells = [_line(cell) for cell in row]
-        if any(cells):
-            yield " | ".join(cells)
+def _is_marginal(tag: str, element: etree._Element) -> bool:
+    if tag == "header":
+        return bool(element.getparent().tag == "body")
+    return tag in _MARGINAL or (element.get("role") or "").lower() in _MARGINAL_ROLES

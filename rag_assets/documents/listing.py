@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Protocol
 
 
 @dataclass(frozen=True)
@@ -17,6 +18,22 @@ class SourceFile:
     path_in_root: str
     size: int
     mtime_ns: int
+
+
+class KnownFile(Protocol):
+    """What is known of a file that was read before. `checksum` is that of its bytes, `etag` and `last_modified`
+    are what its web server said of that version."""
+
+    @property
+    def size(self) -> int: ...
+    @property
+    def mtime_ns(self) -> int: ...
+    @property
+    def checksum(self) -> str: ...
+    @property
+    def etag(self) -> str | None: ...
+    @property
+    def last_modified(self) -> str | None: ...
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal
+
+from rag_assets.documents.words import count_tokens
 
 BlockKind = Literal["heading", "paragraph", "code", "table", "list", "question", "answer", "page"]
 
@@ -45,11 +48,15 @@ class Chunk:
     content: str
     start: int
     end: int
-    token_count: int  # words and punctuation marks
     page: int | None = None  # 1-based page of the first character
     page_end: int | None = None
     heading_path: tuple[str, ...] = ()
     context: str = ""  # what a model reads in front of the content: title, headings, a table's header row
+
+    @cached_property
+    def token_count(self) -> int:
+        """Words and punctuation marks of the content. Counted when asked for: that takes as long as the cutting."""
+        return count_tokens(self.content)
 
 
 @dataclass(frozen=True)
@@ -66,3 +73,8 @@ class Record:
     document: Document | None = None
     error: str | None = None
     source_type: str = "file"  # file, faq, record, page
+
+
+def embedding_text(context: str, content: str) -> str:
+    """What a model reads of a chunk: its context, where it has one, a blank line, and its content."""
+    return f"{context}\n\n{content}" if context else content

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable
 from itertools import pairwise
+from operator import attrgetter
 
 from rag_assets.documents.model import Block
 
@@ -15,12 +16,15 @@ class Outline:
     Attributes:
         divisions: sorted offsets, best first: starts of pages, of headings, of other blocks.
         sections: the offsets of headings.
+        blocks: all blocks but pages, in order.
+        flat: whether there is neither a page nor a heading.
     """
 
     def __init__(self, blocks: Iterable[Block]) -> None:
-        ordered = sorted(blocks, key=lambda block: block.start)
+        ordered = sorted(blocks, key=attrgetter("start"))
         paged = [block for block in ordered if block.page is not None]
         inner = [block for block in ordered if block.kind != "page"]
+        self.blocks = inner
         self._page_starts = [block.start for block in paged]
         self._pages = [block.page for block in paged]
         self._path_starts = [block.start for block in inner]
@@ -29,6 +33,7 @@ class Outline:
         turns = [new.start for old, new in pairwise(paged) if old.page != new.page]
         self.divisions = tuple(offsets for offsets in (turns, headings, others) if offsets)
         self.sections = frozenset(headings)
+        self.flat = not paged and not any(self._paths)
 
     def page(self, offset: int) -> int | None:
         """Return the 1-based page at `offset`; None where the document has no pages."""

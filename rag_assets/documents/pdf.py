@@ -1,95 +1,220 @@
-"""PDF: the text of each page, and the page numbers."""
+"""PDF: the text of each page with its number and headings; pages that are pictures by way of an OCR engine."""
 
 from __future__ import annotations
 
 import io
+import itertools
 import re
 import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
 
 import pypdfium2 as pdfium
 import pypdfium2.raw as pdfium_c
-from pypdf import PdfReader, PdfWriter
-from pypdf.errors import PyPdfError
+from pypdf import PasswordType, PdfReader, PdfWriter
 
+from rag_assets.documents import ocr
 from rag_assets.documents.building import TextBuilder, whole_file
+from rag_assets.documents.languages import detect
 from rag_assets.documents.model import Document, Record
 from rag_assets.documents.normalize import normalize
+from rag_assets.documents.pdf_layout import Line, Page, drop_repeated, parts_of, with_paragraphs
+from rag_assets.documents.quality import figures
 from rag_assets.errors import ParseError
 
 # PDFium marks a hyphen at a line's end with one of these; the word goes on in the next line.
 _SOFT_BREAK = re.compile("[\x02\ufffe\u00ad]\r?\n?")
+_LINE = re.compile("[^\r\n]+(?:[\x02\ufffe\u00ad]\r?\n[^\r\n]+)*")
 # PDFium keeps global state and must not run in two threads at once.
 _LOCK = threading.Lock()
+_NEEDS_PASSWORD = "the PDF is encrypted and needs a password"
+_MAX_BOOKMARKS = 5000
+_OCR_DPI = 200
+_OCR_MAX_PIXELS = 20e6
+
+
+@dataclass
+class _Pages:
+    """What was read of a PDF; `unread` are the numbers of pages that are damaged."""
+
+    pages: list[Page] = field(default_factory=list)
+    title: str = ""
+    contents: list[tuple[int, int, str]] = field(default_factory=list)  # bookmarks: level, page from 0, title
+    unread: int = 0
+    by_ocr: int = 0
+    ocr_error: str = ""
 
 
 def parse_pdf(data: bytes, name: str, content_type: str | None) -> list[Record]:
-    """Parse a PDF; pages are separated by a blank line and each is a block with its number.
+    """Parse a PDF: pages are separated by a blank line, and every block has the number of its page.
 
-    A file without a text layer gives a `no_text` record.
+    Headings are those that the bookmarks name, or else lines in larger print. Running headers and footers are kept
+    once. Pages without text go to the OCR engine where there is one. A file without any text gives a `no_text`
+    record.
 
     Raises:
         ParseError: encrypted with a password, damaged beyond repair, or no PDF at all.
     """
     with _LOCK:
-        pages, title = _read(data)
+        found = _read(data)
+    empty = sum(not page for page in found.pages)
+    pages, dropped = drop_repeated(found.pages)
     builder = TextBuilder()
-    for number, page in enumerate(pages, start=1):
-        builder.add("page", page, page=number)
-    document: Document = builder.document(title=normalize(title).strip(), content_type="application/pdf")
-    return whole_file(document, name, f"no text on any of {len(pages)} page(s): a scan needs OCR first")
+    for number, parts in enumerate(parts_of(pages, found.contents), start=1):
+        for part in parts:
+            builder.add("heading" if part.level else "page", part.text, max(part.level, 1), page=number)
+    counts = {"pages": len(pages), "pages_without_text": empty, "repeated_lines_dropped": dropped}
+    counts |= {"pages_unread": found.unread} if found.unread else {}
+    counts |= {"pages_ocr": found.by_ocr} if found.by_ocr else {}
+    counts |= {"pages_ocr_failed": empty} if found.ocr_error else {}
+    document: Document = builder.document(
+        title=normalize(found.title).strip(), content_type="application/pdf", metadata=figures(None, **counts)
+    )
+    return whole_file(document, name, "" if document.text else _why_empty(found))
 
 
-def _read(data: bytes) -> tuple[list[str], str]:
+def _why_empty(found: _Pages) -> str:
+    """Return why there is no text at all; raises ParseError where there might be, had OCR not failed."""
+    count = len(found.pages)
+    if found.ocr_error:
+        raise ParseError(f"no text on any of {count} page(s), and {found.ocr_error}")
+    if ocr.has_ocr():
+        return f"no text on any of {count} page(s), and OCR found none"
+    return f"no text on any of {count} page(s): a scan needs OCR first"
+
+
+def _read(data: bytes) -> _Pages:
     try:
         return _read_with_pdfium(data)
     except pdfium.PdfiumError as error:
-        if error.err_code == pdfium_c.FPDF_ERR_PASSWORD:
-            return _read_with_pdfium(_decrypted(data))
+        if error.err_code in (pdfium_c.FPDF_ERR_PASSWORD, pdfium_c.FPDF_ERR_SECURITY):
+            return _read_decrypted(data)
         return _read_with_pypdf(data, str(error))
 
 
-def _read_with_pdfium(data: bytes) -> tuple[list[str], str]:
+def _read_with_pdfium(data: bytes) -> _Pages:
     document = pdfium.PdfDocument(data)
     try:
-        pages = [_page_text(document, index) for index in range(len(document))]
-        return pages, document.get_metadata_value("Title")
+        found = _Pages(title=document.get_metadata_value("Title"))
+        for index in range(len(document)):
+            try:
+                found.pages.append(_on_page(document, index, _lines))
+            except pdfium.PdfiumError:
+                found.pages.append([])
+                found.unread += 1
+        if found.unread and found.unread == len(document):
+            raise ParseError(f"the PDF is damaged: none of its {found.unread} page(s) can be read")
+        found.contents = list(itertools.islice(_bookmarks(document), _MAX_BOOKMARKS))
+        _read_scans(document, found)
+        return found
     finally:
         document.close()
 
 
-def _page_text(document: pdfium.PdfDocument, index: int) -> str:
+def _on_page(document: pdfium.PdfDocument, index: int, read: Callable[[Any], Any]) -> Any:
     page = document[index]
     try:
-        text_page = page.get_textpage()
-        try:
-            return _SOFT_BREAK.sub("", text_page.get_text_range(errors="replace"))
-        finally:
-            text_page.close()
+        return read(page)
     finally:
         page.close()
 
 
-def _decrypted(data: bytes) -> bytes:
+def _lines(page: pdfium.PdfPage) -> Page:
+    text_page = page.get_textpage()
     try:
-        reader = PdfReader(io.BytesIO(data))
-        if not reader.decrypt(""):
-            raise ParseError("the PDF is encrypted and needs a password")
-        target = io.BytesIO()
-        PdfWriter(clone_from=reader).write(target)
-    except PyPdfError as error:
-        raise ParseError(f"the PDF is encrypted and could not be decrypted: {error}") from error
+        text = text_page.get_text_range(errors="replace")
+        # Characters without a code are left out of the text: their places no longer tell which is which.
+        sized = len(text) == text_page.count_chars()
+        lines: Page = []
+        blank, above = False, 0.0
+        for match in _LINE.finditer(text):
+            if match[0].isspace():
+                blank = bool(lines)
+                continue
+            size, top, bottom = _extent(text_page, match) if sized else (0.0, 0.0, 0.0)
+            lines.append(Line(_SOFT_BREAK.sub("", match[0]), size, above - top if size and above else 0.0, blank))
+            blank, above = False, bottom
+        return with_paragraphs(lines)
+    finally:
+        text_page.close()
+
+
+def _extent(text_page: pdfium.PdfTextPage, line: re.Match[str]) -> tuple[float, float, float]:
+    """Return the height of a line to half a point (the smaller of its first and last character), top and bottom."""
+    text = line[0]
+    first, last = line.start() + len(text) - len(text.lstrip()), line.start() + len(text.rstrip()) - 1
+    try:
+        _, bottom, _, top = text_page.get_charbox(first, loose=True)
+        _, end_bottom, _, end_top = text_page.get_charbox(last, loose=True)
+    except pdfium.PdfiumError:
+        return 0.0, 0.0, 0.0
+    return round(2 * min(abs(top - bottom), abs(end_top - end_bottom))) / 2, top, end_bottom
+
+
+def _bookmarks(document: pdfium.PdfDocument) -> Iterator[tuple[int, int, str]]:
+    for item in document.get_toc():
+        target = item.get_dest()
+        index = target.get_index() if target else None
+        if index is not None:
+            yield item.level + 1, index, item.get_title()
+
+
+def _read_scans(document: pdfium.PdfDocument, found: _Pages) -> None:
+    """Fill in the pages without text from the OCR engine; its failure leaves the other pages as they are."""
+    scans = [index for index, page in enumerate(found.pages) if not page]
+    try:
+        if not scans or not ocr.has_ocr():
+            return
+        language = detect("\n".join(line.text for page in found.pages for line in page)).main
+        for index in scans:
+            text = ocr.ocr_text(_on_page(document, index, _picture), language) or ""
+            found.pages[index] = [Line(line) for line in normalize(text).split("\n") if line.strip()]
+            found.by_ocr += bool(found.pages[index])
+    except ParseError as error:
+        found.ocr_error = str(error)
+    except pdfium.PdfiumError as error:
+        found.ocr_error = f"a page could not be rendered for OCR: {error}"
+
+
+def _picture(page: pdfium.PdfPage) -> bytes:
+    width, height = page.get_size()
+    scale = min(_OCR_DPI / 72, (_OCR_MAX_PIXELS / max(1.0, width * height)) ** 0.5)
+    target = io.BytesIO()
+    page.render(scale=scale).to_pil().save(target, "PNG")
     return target.getvalue()
 
 
-def _read_with_pypdf(data: bytes, reason: str) -> tuple[list[str], str]:
+def _read_decrypted(data: bytes) -> _Pages:
+    """Read what pdfium cannot decrypt; an empty owner password opens a file too, but is none that a reader has."""
+    try:
+        reader = PdfReader(io.BytesIO(data))
+        if reader.decrypt("") != PasswordType.USER_PASSWORD:
+            raise ParseError(_NEEDS_PASSWORD)
+        target = io.BytesIO()
+        PdfWriter(clone_from=reader).write(target)
+    except ParseError:
+        raise
+    # As below: not only its own errors, but AttributeError and the like too.
+    except Exception as error:
+        raise ParseError(f"the PDF is encrypted and could not be decrypted: {error}") from error
+    try:
+        return _read_with_pdfium(target.getvalue())
+    except pdfium.PdfiumError as error:
+        raise ParseError(f"the PDF is encrypted, and damaged: {error}") from error
+
+
+def _read_with_pypdf(data: bytes, reason: str) -> _Pages:
     try:
         reader = PdfReader(io.BytesIO(data), strict=False)
-        if reader.is_encrypted and not reader.decrypt(""):
-            raise ParseError("the PDF is encrypted and needs a password")
-        pages = [page.extract_text() for page in reader.pages]
-        return pages, (reader.metadata.title if reader.metadata else None) or ""
+        if reader.is_encrypted and reader.decrypt("") == PasswordType.NOT_DECRYPTED:
+            raise ParseError(_NEEDS_PASSWORD)
+        texts = [page.extract_text() for page in reader.pages]
+        title = (reader.metadata.title if reader.metadata else None) or ""
     except ParseError:
         raise
     # pypdf raises many kinds of errors for damaged files; the reason is what the reader needs.
     except Exception as error:
         raise ParseError(f"the PDF is damaged: {reason}; {error}") from error
+    pages = [[Line(line) for line in text.splitlines() if line.strip()] for text in texts]
+    return _Pages(pages, title)

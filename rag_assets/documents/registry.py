@@ -1,4 +1,8 @@
-"""Which parser takes which bytes, and the guarantee that one bad file fails alone."""
+"""Which parser takes which bytes, and the guarantee that one bad file fails alone.
+
+`parse` runs the parser here. `rag_assets.documents.isolated` runs it in a process of its own where the file
+could crash or hang this one.
+"""
 
 from __future__ import annotations
 
@@ -6,25 +10,31 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from rag_assets.documents.building import failed
+from rag_assets.documents.containers import container_format
 from rag_assets.documents.formats import BUILTIN_FORMATS, Format, Parser
 from rag_assets.documents.model import Record
 from rag_assets.documents.names import is_web, media_type, suffix
 from rag_assets.documents.normalize import normalize
+from rag_assets.documents.quality import with_quality
+from rag_assets.documents.sniff import CONTAINER_MAGIC, binary_kind, media_kind
 from rag_assets.documents.version import PARSER_VERSION
 from rag_assets.errors import ParseError, UnsupportedFormat
 
-__all__ = ["PARSER_VERSION", "parse", "register", "supported", "supported_suffixes"]
+__all__ = ["PARSER_VERSION", "added_formats", "choose", "parse", "register", "supported", "supported_suffixes"]
 
 # Servers send these for anything they do not know: a known suffix says more.
 _GENERIC_TYPES = frozenset({"", "text/plain", "application/octet-stream", "binary/octet-stream"})
 _SNIFFED = 1024  # bytes
+_BLANK = b" \t\r\n\v\f\x00\xef\xbb\xbf"
 
 
 @dataclass
 class _Registry:
+    by_name: dict[str, Format] = field(default_factory=dict)
     by_suffix: dict[str, Format] = field(default_factory=dict)
     by_type: dict[str, Format] = field(default_factory=dict)
     by_content: dict[str, Format] = field(default_factory=dict)
+    added: list[Format] = field(default_factory=list)
 
 
 _registry = _Registry()
@@ -40,18 +50,28 @@ def register(
 ) -> None:
     """Add a format, or take over the suffixes and types of an earlier one.
 
-    `parser(data, name, content_type)` returns records and may raise ParseError; given as
-    `"module:function"` it is imported on first use. `matches` looks at the first 1,024 bytes (leading
-    white space and UTF-8 mark removed) and wins over the declared type and the suffix.
+    `parser(data, name, content_type)` returns records and may raise ParseError. Given as `"module:function"`
+    it is imported on first use and isolated like the built-in ones (see `isolated.py`); given as a function it
+    always runs in the process that registered it. `matches` looks at the first 1,024 bytes (leading white
+    space and UTF-8 mark removed) and wins over the declared type and the suffix.
     """
-    _add(Format(name, parser, frozenset(suffixes), frozenset(content_types), matches))
+    added = Format(name, parser, frozenset(suffixes), frozenset(content_types), matches)
+    add(added)
+    _registry.added.append(added)
 
 
-def _add(added: Format) -> None:
+def add(added: Format) -> None:
+    """Make a format known to `parse`."""
+    _registry.by_name[added.name] = added
     _registry.by_suffix.update(dict.fromkeys(added.suffixes, added))
     _registry.by_type.update(dict.fromkeys(added.content_types, added))
     if added.matches:
         _registry.by_content[added.name] = added
+
+
+def added_formats() -> tuple[Format, ...]:
+    """Return what `register` has added, in order."""
+    return tuple(_registry.added)
 
 
 def supported(name: str) -> bool:
@@ -68,43 +88,74 @@ def parse(data: bytes, name: str, content_type: str | None = None) -> list[Recor
     """Return the records of one file: at least one, and failed ones instead of an exception.
 
     `name` is a file name, path or URI; `content_type` a Content-Type header, if one came with the bytes.
+    The parser runs in this process: see `isolated.parse_file` for files from strangers.
 
     Raises:
         UnsupportedFormat: neither content, declared type nor suffix names a known format.
     """
     name = normalize(name)
-    chosen = _choose(data, name, content_type)
-    if not data.strip(b" \t\r\n\v\f\x00\xef\xbb\xbf"):
+    chosen = choose(data, name, content_type)
+    if not data[:_SNIFFED].strip(_BLANK) and not data.strip(_BLANK):
         return [Record(key="", name=name, status="no_text", error="the file is empty")]
+    kind = binary_kind(data) if chosen.textual else None
+    if kind:
+        return [failed("", name, f"it is {kind}, not {chosen.name}")]
     try:
         records = chosen.load()(data, name, content_type)
     except ParseError as error:
         return [failed("", name, str(error))]
+    except MemoryError:
+        return [
+            failed("", name, f"the {chosen.name} parser needs more memory than a file may take (RAG_PARSE_MEMORY_MB)")
+        ]
     # Whatever a parser library raises for one damaged file must not stop the files after it.
     except Exception as error:
         return [failed("", name, f"the {chosen.name} parser failed: {type(error).__name__}: {error}")]
-    return records or [Record(key="", name=name, status="no_text", error="the file holds no records")]
+    if not records:
+        return [Record(key="", name=name, status="no_text", error="the file holds no records")]
+    return [with_quality(record, len(data)) for record in records]
 
 
-def _choose(data: bytes, name: str, content_type: str | None) -> Format:
+def choose(data: bytes, name: str, content_type: str | None = None) -> Format:
+    """Return the format that takes these bytes: by content, then by declared type, then by name.
+
+    Raises:
+        UnsupportedFormat: no format takes them; where their kind is known, the message names it.
+    """
     head = data[:_SNIFFED].removeprefix(b"\xef\xbb\xbf").lstrip()
     for candidate in _registry.by_content.values():
         if candidate.matches and candidate.matches(head):
             return candidate
+    named = _by_name(name, content_type)
+    contained = container_format(data) if data.startswith(CONTAINER_MAGIC) else None
+    # That it is some zip or OLE file says less than a name like .docx, whose parser tells what is wrong with it.
+    if contained in _registry.by_name and (contained != "zip" or named is None or named.textual):
+        return _registry.by_name[contained]
+    if named is not None:
+        return named
+    if is_web(name) and head.startswith(b"<") and not head.startswith(b"<?xml"):
+        return _registry.by_type["text/html"]
+    raise UnsupportedFormat(_refusal(data, name, media_type(content_type)))
+
+
+def _by_name(name: str, content_type: str | None) -> Format | None:
     declared, ending = media_type(content_type), suffix(name)
     if declared in _registry.by_type and declared not in _GENERIC_TYPES:
         return _registry.by_type[declared]
     if ending in _registry.by_suffix:
         return _registry.by_suffix[ending]
-    if declared == "text/plain" or declared.startswith("text/"):
-        return _registry.by_type["text/plain"]
-    if is_web(name) and head.startswith(b"<") and not head.startswith(b"<?xml"):
-        return _registry.by_type["text/html"]
-    raise UnsupportedFormat(
-        f"{name}: no parser takes this file (suffix {ending or 'none'}, type {declared or 'not declared'}); "
+    return _registry.by_type["text/plain"] if declared.startswith("text/") else None
+
+
+def _refusal(data: bytes, name: str, declared: str) -> str:
+    kind = media_kind(data)
+    if kind:
+        return f"{name}: it is {kind}, which no parser reads"
+    return (
+        f"{name}: no parser takes this file (suffix {suffix(name) or 'none'}, type {declared or 'not declared'}); "
         f"known suffixes: {', '.join(supported_suffixes())}"
     )
 
 
 for _format in BUILTIN_FORMATS:
-    _add(_format)
+    add(_format)

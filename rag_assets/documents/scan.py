@@ -1,16 +1,17 @@
-"""What lies under a source root (a folder, a bucket, or one web page), and the bytes of each file."""
+"""What lies under a source root (a folder, a bucket, a web page or a sitemap), and the bytes of each file."""
 
 from __future__ import annotations
 
-import time
+from collections.abc import Mapping
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
+from types import MappingProxyType
 
-from rag_assets.documents.fetch import fetch, probe
-from rag_assets.documents.listing import RootListing, ScanError, SourceFile
+from rag_assets.documents.fetch import fetch
+from rag_assets.documents.listing import KnownFile, RootListing, ScanError, SourceFile
 from rag_assets.documents.local_files import scan_local, to_path
 from rag_assets.documents.names import is_web
 from rag_assets.documents.remote_files import open_remote, scan_remote
+from rag_assets.documents.web_pages import refuse_type, scan_web
 from rag_assets.errors import ParseError, SourceError
 
 __all__ = ["Content", "RootListing", "ScanError", "SourceFile", "read_content", "read_file", "scan_root"]
@@ -20,23 +21,26 @@ MAX_FILE_BYTES = 200 * 1024 * 1024
 
 @dataclass(frozen=True)
 class Content:
-    """The bytes of a source, and the Content-Type header that came with them, if any."""
+    """The bytes of a source, and what a web server said of them: the headers Content-Type, ETag, Last-Modified."""
 
     data: bytes
     content_type: str | None = None
+    etag: str | None = None
+    last_modified: str | None = None
 
 
-def scan_root(root: str) -> RootListing:
+def scan_root(root: str, known: Mapping[str, KnownFile] = MappingProxyType({})) -> RootListing:
     """List the sources under a root, sorted by URI.
 
     `root` is an absolute path or `file://` URI of a folder or file, an fsspec URI (`s3://`, `gs://`,
-    `memory://`), or an http(s) address, which is one page.
+    `memory://`), or an http(s) address: one page, or the pages of a `sitemap.xml`. `known` says by URI what was
+    read before, so that web pages are asked for under the condition that they have changed.
 
     Raises:
         RootUnreadable: the root is missing or cannot be listed. Never an empty listing instead.
     """
     if is_web(root):
-        return _scan_page(root)
+        return scan_web(root, known)
     if "://" not in root or root.lower().startswith("file:"):
         return scan_local(root)
     return scan_remote(root)
@@ -48,6 +52,7 @@ def read_file(file: SourceFile) -> bytes:
     Raises:
         ParseError: the file is gone, may not be read, or is larger than 200 MB.
         RootUnreadable: a web page that could not be fetched.
+        UnsupportedFormat: a web page of a type that no parser takes; it is not downloaded.
     """
     return read_content(file).data
 
@@ -55,8 +60,8 @@ def read_file(file: SourceFile) -> bytes:
 def read_content(file: SourceFile) -> Content:
     """Return the bytes of a file with the content type that its server declares; raises like `read_file`."""
     if is_web(file.uri):
-        page = fetch(file.uri)
-        return Content(page.content, page.content_type)
+        page = fetch(file.uri, lambda content_type: refuse_type(file.uri, content_type))
+        return Content(page.content, page.content_type, page.validators.etag, page.validators.last_modified)
     if file.size > MAX_FILE_BYTES:
         raise ParseError(_too_large(file))
     # Object stores raise errors of their own kinds; to the caller each is one unreadable file.
@@ -81,14 +86,3 @@ def _read(uri: str, limit: int) -> bytes:
 
 def _too_large(file: SourceFile) -> str:
     return f"{file.uri} is larger than {MAX_FILE_BYTES // 2**20} MB"
-
-
-def _scan_page(url: str) -> RootListing:
-    headers = probe(url)
-    try:
-        mtime_ns = int(parsedate_to_datetime(headers["last-modified"]).timestamp() * 1e9)
-    except (KeyError, ValueError):
-        mtime_ns = time.time_ns()
-    length = headers.get("content-length", "")
-    size = int(length) if length.isdecimal() else -1
-    return RootListing(files=(SourceFile(url, url, size, mtime_ns),))

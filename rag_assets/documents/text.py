@@ -6,6 +6,7 @@ from rag_assets.documents.building import paragraphs, whole_file
 from rag_assets.documents.model import Document, Record
 from rag_assets.documents.names import charset, suffix
 from rag_assets.documents.normalize import decode, normalize
+from rag_assets.documents.quality import figures
 
 TEXT_SUFFIXES = (".txt", ".log", ".rst", ".text")
 CODE_TYPES = {
@@ -33,12 +34,16 @@ CODE_TYPES = {
 
 def parse_text(data: bytes, name: str, content_type: str | None) -> list[Record]:
     """Parse prose; a block is a paragraph. Raises ParseError for binary content."""
-    text = normalize(decode(data, charset(content_type)))
-    return whole_file(Document(text=text, blocks=paragraphs(text)), name)
+    decoded = decode(data, charset(content_type))
+    text = normalize(decoded)
+    counts = figures(characters_in=len(decoded))
+    return whole_file(Document(text=text, blocks=paragraphs(text), metadata=counts), name)
 
 
 def parse_code(data: bytes, name: str, content_type: str | None) -> list[Record]:
     """Parse source code; a block is a run of lines without a blank one. Raises ParseError if it is binary."""
-    text = normalize(decode(data, charset(content_type)))
+    decoded = decode(data, charset(content_type))
+    text = normalize(decoded)
     kind = CODE_TYPES.get(suffix(name), "text/plain")
-    return whole_file(Document(text=text, content_type=kind, blocks=paragraphs(text, "code")), name)
+    counts = figures(characters_in=len(decoded))
+    return whole_file(Document(text=text, content_type=kind, blocks=paragraphs(text, "code"), metadata=counts), name)

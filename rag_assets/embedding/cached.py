@@ -2,35 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_assets.embedding.check import check_texts, checked
-from rag_assets.embedding.protocol import Embedder
+from rag_assets.embedding.check import checked
+from rag_assets.embedding.protocol import NOBODY, Caller, Embedder, Usage
+from rag_assets.errors import ProviderRefused, TextRefused
 
 _LOOKUP = 2000  # hashes in one cache lookup
 _UNIT_TOLERANCE = 1e-3
+_HOPELESS = 8
 
 
 def content_hash(text: str) -> bytes:
     """SHA-256 of one text's UTF-8 bytes: never of several texts joined, which would collide."""
-    return sha256(text.encode("utf-8")).digest()
+    # A lone surrogate has no bytes in UTF-8; such a text is refused later, by name.
+    return sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
 class VectorCache(Protocol):
-    """Vectors by model and content. Scoping to a tenant is the implementation's part."""
+    """Vectors by model and content. Scoping to a tenant and a role is the implementation's part."""
 
     def get(self, model_key: str, hashes: Sequence[bytes]) -> dict[bytes, NDArray[np.float32]]:
         """The vectors that are known, each of shape (d,); unknown hashes are left out."""
         ...
 
-    def put(self, model_key: str, hashes: Sequence[bytes], vectors: NDArray[np.float32]) -> None:
-        """Keep vectors (n, d) of n distinct hashes, durably by the time it returns."""
+    def put(self, model_key: str, hashes: Sequence[bytes], vectors: NDArray[np.float32], usage: Usage) -> None:
+        """Keep vectors (n, d) of n distinct hashes and what they cost, durably by the time it returns."""
+        ...
+
+    def count_hits(self, model_key: str, hits: int) -> None:
+        """Take note of texts that were found."""
         ...
 
 
@@ -39,6 +46,7 @@ class MemoryCache:
 
     def __init__(self) -> None:
         self._vectors: dict[tuple[str, bytes], NDArray[np.float32]] = {}
+        self.hits = 0
 
     def __len__(self) -> int:
         return len(self._vectors)
@@ -48,18 +56,23 @@ class MemoryCache:
         keys = ((model_key, digest) for digest in hashes)
         return {key[1]: self._vectors[key] for key in keys if key in self._vectors}
 
-    def put(self, model_key: str, hashes: Sequence[bytes], vectors: NDArray[np.float32]) -> None:
+    def put(self, model_key: str, hashes: Sequence[bytes], vectors: NDArray[np.float32], usage: Usage) -> None:
         """See `VectorCache.put`."""
         for digest, vector in zip(hashes, vectors, strict=True):
             self._vectors[model_key, digest] = vector.copy()
+
+    def count_hits(self, model_key: str, hits: int) -> None:
+        """See `VectorCache.count_hits`."""
+        self.hits += hits
 
 
 @dataclass(frozen=True)
 class CachedEmbedding:
     """Unit vectors (n, d) of n texts by position, and where they came from.
 
-    `embedded` counts the texts sent to the model, `cache_hits` those answered from the cache; the
-    rest of the n are duplicates within the call. `tokens` and `cost_usd` are of this call alone.
+    `embedded` counts the texts that the model embedded now, `cache_hits` those answered from the cache; the rest of
+    the n are duplicates within the call, or `refused`: their positions and the reasons. The vectors of these are
+    NaN, which no table takes. `tokens` and `cost_usd` are of this call alone.
     """
 
     vectors: NDArray[np.float32]
@@ -67,46 +80,88 @@ class CachedEmbedding:
     cache_hits: int
     tokens: int
     cost_usd: float
+    refused: Mapping[int, str]
 
 
 def embed_documents_cached(
     embedder: Embedder,
     texts: Sequence[str],
     cache: VectorCache,
-    batch_size: int = 1024,
+    caller: Caller = NOBODY,
+    batch_size: int | None = None,
     on_batch: Callable[[int], None] | None = None,
 ) -> CachedEmbedding:
     """Embed documents, asking the model only for texts that the cache does not know.
 
-    Each batch is in the cache before the next is sent, so a run that is killed resumes without paying
-    twice. `on_batch` is called after each batch with its number of texts. A cached vector that could
-    not be this model's (dimension, NaN, not of unit length) is embedded anew.
+    `embedder.batch_items` texts are sent at a time, unless `batch_size` says otherwise, and each batch is in the
+    cache before the next is sent: a run that is killed resumes and pays for one batch again at most. A batch that
+    is refused for one of its texts is halved until that one is found, and the others are embedded. `on_batch` is
+    called with the number of texts that are done. A cached vector that could not be this model's (dimension, NaN,
+    not of unit length) is embedded anew.
 
     Raises:
-        EmbeddingError: a blank text, before anything is sent; or an answer that must not be stored,
-            of which nothing is. Batches before it stay in the cache.
+        EmbeddingError: an answer that must not be stored, of which nothing is; or no answer, or no right to one.
+            What came before stays in the cache.
+        ProviderRefused: also where all of the first `_HOPELESS` texts are refused, which no text can be to blame for.
         ValueError: batch_size below 1.
     """
-    if batch_size < 1:
-        raise ValueError(f"batch_size must be at least 1, got {batch_size}")
-    check_texts(texts)
+    size = embedder.batch_items if batch_size is None else batch_size
+    if size < 1:
+        raise ValueError(f"batch_size must be at least 1, got {size}")
     hashes = [content_hash(text) for text in texts]
     known = _lookup(embedder, cache, list(dict.fromkeys(hashes)))
     cache_hits = sum(digest in known for digest in hashes)
+    cache.count_hits(embedder.model_key, cache_hits)
     missing = {digest: text for digest, text in zip(hashes, texts, strict=True) if digest not in known}
-    tokens, cost = 0, 0.0
-    for batch in _batches(list(missing), batch_size):
-        answer = embedder.embed_documents([missing[digest] for digest in batch])
-        vectors = checked(answer.vectors, len(batch), embedder.dimensions)
-        cache.put(embedder.model_key, batch, vectors)
-        known.update(zip(batch, vectors, strict=True))
-        tokens, cost = tokens + answer.tokens, cost + answer.cost_usd
+    work = _Work(embedder, cache, caller, missing, known)
+    for batch in _batches(list(missing), size):
+        work.embed(batch)
         if on_batch is not None:
             on_batch(len(batch))
-    aligned = np.empty((len(texts), embedder.dimensions), dtype=np.float32)
+    aligned = np.full((len(texts), embedder.dimensions), np.nan, dtype=np.float32)
     for row, digest in enumerate(hashes):
-        aligned[row] = known[digest]
-    return CachedEmbedding(aligned, len(missing), cache_hits, tokens, cost)
+        if digest in known:
+            aligned[row] = known[digest]
+    refused = {row: work.refused[digest] for row, digest in enumerate(hashes) if digest in work.refused}
+    return CachedEmbedding(aligned, work.embedded, cache_hits, work.tokens, work.cost_usd, refused)
+
+
+@dataclass
+class _Work:
+    """Embeds batches of distinct texts, and keeps what it gets."""
+
+    embedder: Embedder
+    cache: VectorCache
+    caller: Caller
+    texts: Mapping[bytes, str]
+    known: dict[bytes, NDArray[np.float32]]
+    refused: dict[bytes, str] = field(default_factory=dict)
+    embedded: int = 0
+    tokens: int = 0
+    cost_usd: float = 0.0
+
+    def embed(self, batch: list[bytes]) -> None:
+        try:
+            answer = self.embedder.embed_documents([self.texts[digest] for digest in batch], self.caller)
+        except TextRefused as error:
+            if len(batch) > 1:
+                middle = len(batch) // 2
+                self.embed(batch[:middle])
+                self.embed(batch[middle:])
+                return
+            self._refuse(batch[0], str(error))
+            return
+        vectors = checked(answer.vectors, len(batch), self.embedder.dimensions)
+        self.cache.put(self.embedder.model_key, batch, vectors, answer.usage)
+        self.known.update(zip(batch, vectors, strict=True))
+        self.embedded += len(batch)
+        self.tokens += answer.usage.tokens
+        self.cost_usd += answer.usage.cost_usd
+
+    def _refuse(self, digest: bytes, reason: str) -> None:
+        self.refused[digest] = reason
+        if len(self.refused) >= _HOPELESS and not self.embedded:
+            raise ProviderRefused(f"each of the first {_HOPELESS} texts is refused, so no text is to blame: {reason}")
 
 
 def _lookup(embedder: Embedder, cache: VectorCache, hashes: list[bytes]) -> dict[bytes, NDArray[np.float32]]:

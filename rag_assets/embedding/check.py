@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rag_assets.errors import EmbeddingError
+from rag_assets.errors import EmbeddingError, TextRefused
 
 _ROUNDING = 1e-6  # how far from 1 the norm of a float32 unit vector may be
 
@@ -16,15 +16,15 @@ def check_texts(texts: Sequence[str]) -> None:
     """Refuse what no model can embed, before anything is sent or paid for.
 
     Raises:
-        EmbeddingError: a blank text, or one that is not valid Unicode; names its position.
+        TextRefused: a blank text, or one that is not valid Unicode; names its position.
     """
     for position, text in enumerate(texts):
         if not text.strip():
-            raise EmbeddingError(f"text {position} is blank: leave it out before embedding")
+            raise TextRefused(f"text {position} is blank: leave it out before embedding")
         try:
             text.encode("utf-8")
         except UnicodeEncodeError as error:
-            raise EmbeddingError(f"text {position} is not valid Unicode: {error.reason}") from error
+            raise TextRefused(f"text {position} is not valid Unicode: {error.reason}") from error
 
 
 def checked(vectors: ArrayLike, n: int, dimensions: int) -> NDArray[np.float32]:

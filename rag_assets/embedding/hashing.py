@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from rag_assets.embedding.check import check_texts, checked
 from rag_assets.embedding.profiles import EmbeddingProfile
-from rag_assets.embedding.protocol import Embedded, Embedder
+from rag_assets.embedding.protocol import NOBODY, Caller, Embedded, Embedder, Usage
 
 _WORD = re.compile(r"\w+")
 
@@ -30,21 +30,23 @@ class HashEmbedder:
 
     def __init__(self, profile: EmbeddingProfile) -> None:
         self.model_key = profile.model_key
+        self.batch_items = profile.model_info.batch_items
         self.dimensions = profile.dimensions
         self._document_prefix = profile.task_instruction.get("document", "")
         self._query_prefix = profile.task_instruction.get("query", "")
 
-    def embed_documents(self, texts: Sequence[str]) -> Embedded:
+    def embed_documents(self, texts: Sequence[str], caller: Caller = NOBODY) -> Embedded:
         """See `Embedder.embed_documents`; a token is a word."""
         check_texts(texts)
-        words = [_words(self._document_prefix + text) for text in texts]
-        vectors = self._vectors(words)
-        return Embedded(vectors, sum(map(len, words)), 0.0)
+        words = [words_of(self._document_prefix + text) for text in texts]
+        usage = Usage(caller.tenant, caller.bot, len(texts), sum(map(len, words)))
+        return Embedded(self._vectors(words), usage)
 
-    def embed_query(self, text: str) -> NDArray[np.float32]:
+    def embed_query(self, text: str, caller: Caller = NOBODY) -> Embedded:
         """See `Embedder.embed_query`."""
         check_texts([text])
-        return self._vectors([_words(self._query_prefix + text)])[0]
+        words = words_of(self._query_prefix + text)
+        return Embedded(self._vectors([words]), Usage(caller.tenant, caller.bot, 1, len(words)))
 
     def _vectors(self, texts: Sequence[list[str]]) -> NDArray[np.float32]:
         counts = np.zeros((len(texts), self.dimensions), dtype=np.float32)
@@ -55,7 +57,8 @@ class HashEmbedder:
         return checked(counts, len(texts), self.dimensions)
 
 
-def _words(text: str) -> list[str]:
+def words_of(text: str) -> list[str]:
+    """The tokens of a text, at least one."""
     return _WORD.findall(text.lower()) or [text.strip()]
 
 

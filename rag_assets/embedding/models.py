@@ -1,27 +1,50 @@
-"""The registry of embedding models: what a profile may name, and what it costs."""
+"""The registry of models: what a profile may name, what it can do, and what it costs.
+
+Prices are US dollars per million input tokens, limits those that the providers document; `docs/providers.md` names
+the pages. Both change: a price here is for planning, the provider's bill is the truth.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Literal
 
 WORDLLAMA_MAX_TOKENS = 8192  # a bound on work and memory: the static model itself has no context window
+ANY_DIMENSIONS = range(1, 4001)
+
+TaskScheme = Literal["none", "gemini-prefix", "gemini-task-type", "model-family"]
 
 
 @dataclass(frozen=True)
 class ModelInfo:
-    """One model of one provider.
+    """One model of one provider; `model` may be a pattern (`*`) for models that only the server knows.
 
-    `dimensions` holds the sizes that its vectors may have, as a tuple of choices or a `range`.
-    `max_input_tokens` is None where a text of any length is read to its end.
+    Attributes:
+        kind: a `generation` model is refused for embedding.
+        dimensions: the sizes that its vectors may have, as a tuple of choices or a `range`.
+        max_input_tokens: of one text; None where a text of any length is read to its end, or only the server knows.
+        price_usd, batch_price_usd: per million input tokens, at once and through a batch API (None: it has none).
+        task_scheme: how the model is told queries from documents. `gemini-prefix`: in the text; `gemini-task-type`:
+            a field of the request; `model-family`: a prefix that the model was trained with, by its name.
+        truncated_normalised: whether vectors shorter than the model's own come at unit length.
+        batch_items, batch_bytes: the most texts and bytes of JSON in one request.
+        media: content types that it embeds beside text.
     """
 
     provider: str
     model: str
-    kind: Literal["embedding"]
-    dimensions: tuple[int, ...] | range
-    max_input_tokens: int | None
-    price_per_million_tokens_usd: float
+    kind: Literal["embedding", "generation"] = "embedding"
+    dimensions: tuple[int, ...] | range = ANY_DIMENSIONS
+    max_input_tokens: int | None = None
+    price_usd: float = 0.0
+    batch_price_usd: float | None = None
+    task_scheme: TaskScheme = "none"
+    truncated_normalised: bool = True
+    batch_items: int = 1024
+    batch_bytes: int = 3_000_000
+    media: frozenset[str] = frozenset()
 
     def dimensions_text(self) -> str:
         """The allowed sizes for an error message: `64, 128 or 256`, or `8 to 4000`."""
@@ -30,25 +53,80 @@ class ModelInfo:
         *head, last = map(str, self.dimensions)
         return f"{', '.join(head)} or {last}" if head else last
 
+    def cost_usd(self, tokens: int, batch: bool = False) -> float:
+        """The price of so many input tokens; that of the batch API where it has one and it is asked for."""
+        per_million = self.batch_price_usd if batch and self.batch_price_usd is not None else self.price_usd
+        return tokens * per_million / 1e6
+
+
+# What Google documents of its embedding models: inputs of at most 100 a request, vectors of 128 to 3,072.
+_GOOGLE_DIMENSIONS = range(128, 3073)
+_GOOGLE_ITEMS = 100
+_GOOGLE_MEDIA = frozenset({"application/pdf", "image/png", "image/jpeg"})
+_OPENAI_BYTES = 8_000_000
 
 MODELS: tuple[ModelInfo, ...] = (
-    ModelInfo("wordllama", "l2_supercat_256", "embedding", (64, 128, 256), WORDLLAMA_MAX_TOKENS, 0.0),
-    ModelInfo("hash", "hash", "embedding", range(8, 4001), None, 0.0),
-)
+    ModelInfo("wordllama", "l2_supercat_256", dimensions=(64, 128, 256), max_input_tokens=WORDLLAMA_MAX_TOKENS),
+    ModelInfo("hash", "hash", dimensions=range(8, 4001)),
+    ModelInfo(
+        "google", "gemini-embedding-2", dimensions=_GOOGLE_DIMENSIONS, max_input_tokens=8192, price_usd=0.20,
+        batch_price_usd=0.10, task_scheme="gemini-prefix", batch_items=_GOOGLE_ITEMS, media=_GOOGLE_MEDIA,
+    ),
+    ModelInfo(
+        "google", "gemini-embedding-001", dimensions=_GOOGLE_DIMENSIONS, max_input_tokens=2048, price_usd=0.15,
+        batch_price_usd=0.075, task_scheme="gemini-task-type", truncated_normalised=False, batch_items=_GOOGLE_ITEMS,
+    ),
+    ModelInfo("google", "gemini-*", kind="generation"),
+    ModelInfo("google", "gemma-*", kind="generation"),
+    ModelInfo(
+        "openai-compatible", "text-embedding-3-small", dimensions=range(1, 1537), max_input_tokens=8191,
+        price_usd=0.02, batch_price_usd=0.01, batch_items=256, batch_bytes=_OPENAI_BYTES,
+    ),
+    ModelInfo(
+        "openai-compatible", "text-embedding-3-large", dimensions=range(1, 3073), max_input_tokens=8191,
+        price_usd=0.13, batch_price_usd=0.065, batch_items=256, batch_bytes=_OPENAI_BYTES,
+    ),
+    ModelInfo(
+        "openai-compatible", "text-embedding-ada-002", dimensions=(1536,), max_input_tokens=8191,
+        price_usd=0.10, batch_price_usd=0.05, batch_items=256, batch_bytes=_OPENAI_BYTES,
+    ),
+    *(  # embedding models whose names end like those of chat models
+        ModelInfo("openai-compatible", pattern, task_scheme="model-family", batch_items=32, batch_bytes=_OPENAI_BYTES)
+        for pattern in ("*e5-*-instruct", "*gte-*-instruct")
+    ),
+    *(
+        ModelInfo("openai-compatible", pattern, kind="generation")
+        for pattern in ("gpt-*", "chatgpt-*", "o1*", "o3*", "o4*", "claude-*", "*-instruct", "*-chat")
+    ),
+    ModelInfo("openai-compatible", "*", task_scheme="model-family", batch_items=32, batch_bytes=_OPENAI_BYTES),
+    ModelInfo("sentence-transformers", "*", task_scheme="model-family", batch_items=64),
+)  # fmt: skip
+
+# Providers that people ask for and that sell no embeddings: better said than "unknown".
+_WITHOUT_EMBEDDINGS = {"anthropic"}
 
 
 def model_info(provider: str, model: str) -> ModelInfo:
-    """The registry's entry for a provider's model.
+    """The registry's entry for a provider's embedding model: the exact one, or the first pattern that it matches.
 
     Raises:
-        ValueError: unknown provider or model; the text lists what is known.
+        ValueError: unknown provider or model, or one that does not embed; the text lists what is known.
     """
     of_provider = [info for info in MODELS if info.provider == provider]
+    if provider in _WITHOUT_EMBEDDINGS:
+        raise ValueError(f"{provider} has no embedding models: known providers are {_names(MODELS)}")
     if not of_provider:
-        known = ", ".join(sorted({info.provider for info in MODELS}))
-        raise ValueError(f"unknown embedding provider {provider!r}: known are {known}")
-    for info in of_provider:
-        if info.model == model:
-            return info
-    known = ", ".join(info.model for info in of_provider)
+        raise ValueError(f"unknown embedding provider {provider!r}: known are {_names(MODELS)}")
+    exact = [info for info in of_provider if info.model == model]
+    for info in exact + [info for info in of_provider if fnmatchcase(model, info.model)]:
+        if info.kind == "generation":
+            break
+        return info
+    known = ", ".join(info.model for info in of_provider if info.kind == "embedding")
+    if any(fnmatchcase(model, info.model) for info in of_provider):
+        raise ValueError(f"{provider}/{model} generates text and cannot embed it: embedding models are {known}")
     raise ValueError(f"unknown model {model!r} of provider {provider!r}: known are {known}")
+
+
+def _names(models: Iterable[ModelInfo]) -> str:
+    return ", ".join(dict.fromkeys(info.provider for info in models))

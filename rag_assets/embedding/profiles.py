@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from rag_assets.documents.chunking import ChunkingSpec
-from rag_assets.embedding.models import model_info
+from rag_assets.embedding.models import ModelInfo, model_info
 from rag_assets.errors import InvalidProfile
 from rag_assets.keys import check_key
 
@@ -75,6 +77,48 @@ class LexicalSpec(_Frozen):
     language: TextSearchConfig = "english"
 
 
+class ProviderOptions(_Frozen):
+    """What a provider has to know beyond model and dimensions; the defaults leave a profile as if it had none.
+
+    Attributes:
+        base_url: of an OpenAI-compatible server, up to and with `/v1`; None: `OPENAI_BASE_URL` of the environment.
+        key_env: the environment variable that holds the key; None: the provider's own.
+        encoding_format: how an OpenAI-compatible server sends vectors; the vectors are the same.
+        send_dimensions: whether such a server is told the dimensions; many know only their model's own.
+        input_type: what such a server is told of each role in the field of that name, where it adds prefixes itself.
+        task: what Gemini is told that the vectors are for.
+        max_input_tokens: the token limit of a model that the registry does not know.
+        multimodal: embed small PDFs and images themselves, beside their text.
+    """
+
+    base_url: str | None = None
+    key_env: str | None = Field(default=None, pattern="^[A-Z][A-Z0-9_]*$")
+    encoding_format: Literal["float", "base64"] = "float"
+    send_dimensions: bool = False
+    input_type: dict[Literal["query", "document"], str] = Field(default_factory=dict)
+    task: Literal["search", "question answering", "fact checking", "code retrieval"] = "search"
+    max_input_tokens: int | None = Field(default=None, ge=8)
+    multimodal: bool = False
+
+    @field_validator("base_url")
+    @classmethod
+    def _is_plain_address(cls, value: str | None) -> str | None:
+        if value is None:
+            return None
+        url = urlsplit(value)
+        if url.scheme not in ("http", "https") or not url.hostname:
+            raise ValueError(f"{value!r} is no http or https address")
+        if url.username or url.password or url.query:
+            raise ValueError("an address must hold no key or password; name an environment variable in key_env")
+        return value.rstrip("/")
+
+    @property
+    def vector_parts(self) -> dict[str, Any]:
+        """The options that decide a vector, where they are not the defaults."""
+        parts = {"base_url", "task", "max_input_tokens", "input_type"}
+        return self.model_dump(mode="json", include=parts, exclude_defaults=True)
+
+
 class EmbeddingProfile(_Frozen):
     """An immutable recipe from document text to searchable vectors.
 
@@ -92,6 +136,7 @@ class EmbeddingProfile(_Frozen):
     chunking: ChunkingSpec = DEFAULT_CHUNKING
     index: IndexSpec = IndexSpec()
     lexical: LexicalSpec = LexicalSpec()
+    options: ProviderOptions = ProviderOptions()
 
     @field_validator("name")
     @classmethod
@@ -117,6 +162,7 @@ class EmbeddingProfile(_Frozen):
                 f"{self.provider}/{self.model} makes vectors of {info.dimensions_text()} dimensions, "
                 f"not {self.dimensions}"
             )
+        _check_options(info, self.options)
         return self
 
     def __hash__(self) -> int:
@@ -125,7 +171,10 @@ class EmbeddingProfile(_Frozen):
     @property
     def spec_hash(self) -> str:
         """Hex SHA-256 over all but the name: equal exactly where chunks, vectors and index would be equal."""
-        spec = self.model_dump(mode="json", exclude={"name"})
+        spec = self.model_dump(mode="json", exclude={"name", "options"})
+        # Options that are left alone are left out, so that a profile keeps its hash when a new one is thought of.
+        if options := self.options.model_dump(mode="json", exclude_defaults=True):
+            spec["options"] = options
         return _digest([EMBEDDING_CODE_VERSION, CHUNKING_CODE_VERSION, spec])
 
     @property
@@ -135,13 +184,40 @@ class EmbeddingProfile(_Frozen):
         Readable first, then a digest of every part: `wordllama:l2_supercat_256:256:ab12cd34ef56`.
         """
         parts = {"provider", "model", "dimensions", "normalized", "task_instruction"}
-        digest = _digest([EMBEDDING_CODE_VERSION, self.model_dump(mode="json", include=parts)])
+        recipe = self.model_dump(mode="json", include=parts) | self.options.vector_parts
+        digest = _digest([EMBEDDING_CODE_VERSION, recipe])
         return f"{self.provider}:{self.model}:{self.dimensions}:{digest[:12]}"
+
+    @property
+    def model_info(self) -> ModelInfo:
+        """The registry's entry for the model."""
+        return model_info(self.provider, self.model)
+
+    @property
+    def max_input_tokens(self) -> int | None:
+        """Tokens of one text that the model reads; None where nobody has said."""
+        return self.options.max_input_tokens or self.model_info.max_input_tokens
 
     @property
     def index_type(self) -> Literal["vector", "halfvec"]:
         """The pgvector type that an index over these dimensions needs."""
         return "vector" if self.dimensions <= MAX_VECTOR_DIMENSIONS else "halfvec"
+
+
+_OPENAI_ONLY = {"base_url", "encoding_format", "send_dimensions", "input_type"}
+
+
+def _check_options(info: ModelInfo, options: ProviderOptions) -> None:
+    """Refuse options that would do nothing: whoever set them expects something of them."""
+    given = options.model_fields_set & set(options.model_dump(exclude_defaults=True))
+    if info.provider != "openai-compatible" and (useless := sorted(given & _OPENAI_ONLY)):
+        raise ValueError(f"{', '.join(useless)}: only for the provider openai-compatible")
+    if "task" in given and info.provider != "google":
+        raise ValueError("task: only for the provider google; use task_instruction")
+    if options.multimodal and not info.media:
+        raise ValueError(f"multimodal: {info.provider}/{info.model} embeds text only")
+    if (options.max_input_tokens or 0) > (info.max_input_tokens or sys.maxsize):
+        raise ValueError(f"max_input_tokens: {info.model} reads at most {info.max_input_tokens} tokens")
 
 
 def _digest(parts: list[Any]) -> str:

@@ -10,23 +10,75 @@ import numpy as np
 from numpy.typing import NDArray
 
 
+class Gate(Protocol):
+    """What a request has to pass before it is sent: rate limits and a cost ceiling."""
+
+    def acquire(self, items: int, tokens: int) -> None:
+        """Wait until a request of so many items and (estimated) tokens may be sent; call it before each, also
+        before the repetition of one.
+
+        Raises:
+            CostCeilingReached: it could cost more than the profile may.
+            ProviderUnavailable: the wait would be longer than a run should wait.
+        """
+        ...
+
+    def throttled(self, seconds: float) -> None:
+        """The provider asked for a pause: no worker of this tenant sends anything for so long."""
+        ...
+
+
+class OpenGate:
+    """No limits: for local models, and for use without a database."""
+
+    def acquire(self, items: int, tokens: int) -> None:
+        """See `Gate.acquire`."""
+
+    def throttled(self, seconds: float) -> None:
+        """See `Gate.throttled`."""
+
+
+_OPEN = OpenGate()
+
+
+@dataclass(frozen=True)
+class Caller:
+    """On whose behalf something is embedded. It never changes a vector: it tags usage, and holds the gate."""
+
+    tenant: str = ""
+    bot: str = ""
+    gate: Gate = _OPEN
+
+
+NOBODY = Caller()
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What a call consumed. `items` are the vectors that were paid for, `tokens` what the model read, `cost_usd` 0
+    for a local model."""
+
+    tenant: str
+    bot: str
+    items: int
+    tokens: int
+    cost_usd: float = 0.0
+
+
 @dataclass(frozen=True)
 class Embedded:
-    """The answer for a batch of n texts: unit vectors (n, d) by position, and what they cost.
-
-    `tokens` counts what the model read; `cost_usd` is 0 for a local model.
-    """
+    """The answer for n texts: unit vectors (n, d) float32 by position, and what they cost."""
 
     vectors: NDArray[np.float32]
-    tokens: int
-    cost_usd: float
+    usage: Usage
 
 
 class Embedder(Protocol):
     """Makes unit vectors of `dimensions` float32 values.
 
-    Both methods raise `EmbeddingError` for a blank text, before any work is done, and for an answer
-    that must not be stored: a wrong count or dimension, NaN, infinity, a zero vector.
+    Both methods raise `TextRefused` for a blank text, before any work is done; `EmbeddingError` for an answer that
+    must not be stored (a wrong count or dimension, NaN, infinity, a zero vector); and its other subclasses as
+    `rag_assets.errors` describes them. After an error nothing of the call may be stored.
     """
 
     @property
@@ -37,10 +89,15 @@ class Embedder(Protocol):
     @property
     def dimensions(self) -> int: ...
 
-    def embed_documents(self, texts: Sequence[str]) -> Embedded:
+    @property
+    def batch_items(self) -> int:
+        """How many texts to pass in one call: each call's vectors are kept before the next is made."""
+        ...
+
+    def embed_documents(self, texts: Sequence[str], caller: Caller = NOBODY) -> Embedded:
         """Embed texts to be searched; vectors (n, d) in the order of the texts."""
         ...
 
-    def embed_query(self, text: str) -> NDArray[np.float32]:
-        """Embed one search text; shape (d,)."""
+    def embed_query(self, text: str, caller: Caller = NOBODY) -> Embedded:
+        """Embed one search text; vectors (1, d). Meant for an answer that somebody waits for: it does not queue."""
         ...

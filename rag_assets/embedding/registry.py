@@ -12,22 +12,27 @@ from rag_assets.errors import InvalidProfile
 _MODULES = {
     "wordllama": "rag_assets.embedding.wordllama",
     "hash": "rag_assets.embedding.hashing",
+    "sentence-transformers": "rag_assets.embedding.local_models",
+    "openai-compatible": "rag_assets.embedding.openai_compatible",
+    "google": "rag_assets.embedding.google",
 }
 _loaded: dict[str, Embedder] = {}
 _loading = Lock()
 
 
 def embedder_for(profile: EmbeddingProfile) -> Embedder:
-    """The embedder of a profile's documents and queries; one per `model_key` and process.
+    """The embedder of a profile's documents and queries; one in a process for all profiles that ask alike.
 
     Raises:
         InvalidProfile: no module implements the profile's provider.
         EmbeddingError: the provider's files or packages are missing.
     """
     with _loading:  # two threads that ask at once load the weights once
-        embedder = _loaded.get(profile.model_key)
+        # Two profiles that make the same vectors may still pay with different keys.
+        ask = f"{profile.model_key} {profile.options.model_dump_json(exclude_defaults=True)}"
+        embedder = _loaded.get(ask)
         if embedder is None:
-            embedder = _loaded[profile.model_key] = _build(profile)
+            embedder = _loaded[ask] = _build(profile)
         return embedder
 
 

@@ -20,7 +20,7 @@ from tokenizers import Tokenizer
 from rag_assets.embedding.check import check_texts, checked
 from rag_assets.embedding.models import WORDLLAMA_MAX_TOKENS
 from rag_assets.embedding.profiles import EmbeddingProfile
-from rag_assets.embedding.protocol import Embedded, Embedder
+from rag_assets.embedding.protocol import NOBODY, Caller, Embedded, Embedder, Usage
 from rag_assets.errors import EmbeddingError
 
 # TOKENIZERS_PARALLELISM stays unset on purpose: the library then uses all cores, and falls back to
@@ -41,13 +41,14 @@ class WordLlamaEmbedder:
 
     def __init__(self, profile: EmbeddingProfile) -> None:
         self.model_key = profile.model_key
+        self.batch_items = profile.model_info.batch_items
         self.dimensions = profile.dimensions
         self._document_prefix = profile.task_instruction.get("document", "")
         self._query_prefix = profile.task_instruction.get("query", "")
-        self._tokenizer = _load_tokenizer()
+        self._tokenizer = load_tokenizer()
         self._table = _load_table(profile.model, profile.dimensions)
 
-    def embed_documents(self, texts: Sequence[str]) -> Embedded:
+    def embed_documents(self, texts: Sequence[str], caller: Caller = NOBODY) -> Embedded:
         """See `Embedder.embed_documents`."""
         check_texts(texts)
         means = np.empty((len(texts), self.dimensions), dtype=np.float32)
@@ -59,14 +60,16 @@ class WordLlamaEmbedder:
                 ids = encoding.ids[:WORDLLAMA_MAX_TOKENS]
                 means[row] = self._mean(ids)
                 tokens += len(ids)
-        return Embedded(checked(means, len(texts), self.dimensions), tokens, 0.0)
+        usage = Usage(caller.tenant, caller.bot, len(texts), tokens)
+        return Embedded(checked(means, len(texts), self.dimensions), usage)
 
-    def embed_query(self, text: str) -> NDArray[np.float32]:
+    def embed_query(self, text: str, caller: Caller = NOBODY) -> Embedded:
         """See `Embedder.embed_query`."""
         check_texts([text])
         encoding = self._tokenizer.encode(_clip(self._query_prefix + text), add_special_tokens=False)
-        mean = self._mean(encoding.ids[:WORDLLAMA_MAX_TOKENS])
-        return checked(mean[None, :], 1, self.dimensions)[0]
+        ids = encoding.ids[:WORDLLAMA_MAX_TOKENS]
+        vector = checked(self._mean(ids)[None, :], 1, self.dimensions)
+        return Embedded(vector, Usage(caller.tenant, caller.bot, 1, len(ids)))
 
     def _mean(self, ids: list[int]) -> NDArray[np.float32]:
         # A matrix product sums one text's rows while they are in cache: 5 times as fast as
@@ -100,7 +103,8 @@ def _package_folder() -> Path:
 
 
 @lru_cache(maxsize=1)
-def _load_tokenizer() -> Tokenizer:
+def load_tokenizer() -> Tokenizer:
+    """The model's tokenizer, without padding or truncation; one per process."""
     tokenizer = Tokenizer.from_file(str(_package_folder() / "tokenizers" / "l2_supercat_tokenizer_config.json"))
     tokenizer.no_padding()
     tokenizer.no_truncation()

@@ -11,8 +11,8 @@ from uuid import UUID
 
 import pyarrow as pa
 
-from rag_assets.documents.chunking import chunk_document
 from rag_assets.documents.model import Chunk
+from rag_assets.ingest.pages import pages_of
 from rag_assets.ingest.sources import Failure
 from rag_assets.progress import stage
 from rag_assets.store.database import Database
@@ -28,6 +28,7 @@ CHUNK_SCHEMA = pa.schema(
         ("chunk_index", pa.int32()),
         ("chunk_id", pa.string()),
         ("content", pa.string()),
+        ("context", pa.string()),  # what the model reads in front of it, and nobody is shown
         ("token_count", pa.int32()),
         ("citation", pa.string()),
         ("metadata", pa.string()),
@@ -37,9 +38,12 @@ CHUNK_SCHEMA = pa.schema(
 
 @dataclass
 class ChunkReport:
-    """What was cut, for one tenant and profile."""
+    """What was cut, for one tenant and profile: without `duplicates`, pages that add nothing to another one, and
+    `boilerplate_characters`, in blocks that many pages repeat."""
 
     sources: int = 0
+    duplicates: int = 0
+    boilerplate_characters: int = 0
     chunks: int = 0
     characters: int = 0
     tokens: int = 0
@@ -65,12 +69,17 @@ def chunk_pending(database: Database, profiles: Sequence[BuiltProfile]) -> tuple
 def _chunk_profile(database: Database, built: BuiltProfile, report: ChunkReport) -> pa.Table:
     with database.transaction("ingest", {"tenant": built.tenant}) as connection:
         pending = pending_sources(connection, built.id, built.space_id)
+        pages = pages_of(connection, built, pending)
     rows: list[tuple[Any, ...]] = []
     failed: list[tuple[PendingSource, str]] = []
     with stage(f"chunk {built.bot}", len(pending)) as bar:
         for source in pending:
+            if source.id in pages.duplicates:  # published without chunks, once the page that it repeats is served
+                report.duplicates += 1
+                bar.advance(1)
+                continue
             try:
-                chunks = chunk_document(source.document, built.profile.chunking)
+                chunks, dropped = pages.chunk(source, built)
             except Exception as error:  # whatever one document does to the chunker, the others are cut
                 failed.append((source, f"cannot be chunked: {type(error).__name__}: {error}"))
                 continue
@@ -80,6 +89,7 @@ def _chunk_profile(database: Database, built: BuiltProfile, report: ChunkReport)
             rows += [_row(built, source, chunk) for chunk in chunks]
             report.sources += 1
             report.characters += len(source.document.text)
+            report.boilerplate_characters += dropped
             bar.advance(1)
     if failed:
         with Publisher(database, built) as publisher:
@@ -87,7 +97,7 @@ def _chunk_profile(database: Database, built: BuiltProfile, report: ChunkReport)
                 publisher.fail(source.id, source.checksum, error_text)
                 report.failures.append(Failure(built.bot, source.document.title or str(source.id), error_text))
     report.chunks += len(rows)
-    report.tokens += sum(row[6] for row in rows)
+    report.tokens += sum(row[7] for row in rows)
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(CHUNK_SCHEMA)
     return pa.table(
         [pa.array(column, type=kind.type) for column, kind in zip(columns, CHUNK_SCHEMA, strict=True)],
@@ -110,6 +120,7 @@ def _row(built: BuiltProfile, source: PendingSource, chunk: Chunk) -> tuple[Any,
         chunk.index,
         str(chunk_id(built.profile.spec_hash, source.id, chunk)),
         chunk.content,
+        chunk.context,
         chunk.token_count,
         json.dumps(citation, ensure_ascii=False),
         "{}",

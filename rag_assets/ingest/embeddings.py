@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -12,14 +12,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from rag_assets.documents.model import embedding_text
 from rag_assets.embedding.cached import CachedEmbedding, embed_documents_cached
-from rag_assets.embedding.protocol import Embedder
+from rag_assets.embedding.protocol import Caller
 from rag_assets.embedding.registry import embedder_for
-from rag_assets.errors import EmbeddingError
+from rag_assets.embedding.requests import estimated_tokens
+from rag_assets.ingest.backfill import Held, backfill, has_batches
 from rag_assets.ingest.sources import Failure
 from rag_assets.progress import stage
 from rag_assets.store.cache import PgVectorCache
 from rag_assets.store.database import Database
+from rag_assets.store.jobs import Waiting, wait_for_jobs
+from rag_assets.store.limits import PgGate
 from rag_assets.store.profiles import BuiltProfile
 from rag_assets.store.publication import Publisher
 from rag_assets.store.sources import show_progress
@@ -34,6 +38,9 @@ class EmbedReport:
     cache_hits: int = 0
     tokens: int = 0
     cost_usd: float = 0.0
+    pending_chunks: int = 0  # of `pending_sources`, which have texts that wait for a batch job
+    pending_sources: int = 0
+    jobs: int = 0  # batch jobs that go on
     failures: list[Failure] = field(default_factory=list)
 
     def add(self, result: CachedEmbedding) -> None:
@@ -44,73 +51,100 @@ class EmbedReport:
 
 
 def embed_chunks(
-    database: Database, profiles: Sequence[BuiltProfile], chunks: pa.Table
+    database: Database, profiles: Sequence[BuiltProfile], chunks: pa.Table, batch: bool = False
 ) -> tuple[pa.Table, EmbedReport]:
     """Add the column `embedding`, (n, d) float32 of unit length, to a table of chunks.
 
-    The chunks of a source whose text the provider refuses are left out and the source is recorded as failed.
+    The chunks of a source with a text that the provider refuses are left out and the source is recorded as failed.
+    So are those of a source with a text that waits for a batch job, with nothing recorded against it. `batch` hands
+    texts over to the provider's batch API whatever the profile's settings say.
 
     Raises:
-        EmbeddingError: the provider refused every source; nothing is recorded against them.
+        ProviderUnavailable, ProviderRefused, CostCeilingReached: nothing is recorded against any source, and what
+            was embedded until then is kept: another run goes on from there.
+        EmbeddingError: the provider's answer must not be stored.
+        UsageError: `batch`, and a provider has no batch API.
     """
     report = EmbedReport()
     tables = []
     for built in profiles:
         mine = chunks.filter(pc.equal(chunks["profile_id"], built.id))
-        tables.append(_embed_profile(database, built, mine, report))
+        tables.append(_embed_profile(database, built, mine, report, batch))
     report.chunks = sum(table.num_rows for table in tables)
     return pa.concat_tables(tables), report
 
 
-def _embed_profile(database: Database, built: BuiltProfile, chunks: pa.Table, report: EmbedReport) -> pa.Table:
+def _embed_profile(
+    database: Database, built: BuiltProfile, chunks: pa.Table, report: EmbedReport, batch: bool
+) -> pa.Table:
     embedder = embedder_for(built.profile)
-    texts = chunks["content"].to_pylist()
+    texts = embedding_texts(chunks)
     with (
         stage(f"embed {built.bot}", len(texts)) as bar,
-        PgVectorCache(database, built.tenant, built.bot) as cache,
+        PgVectorCache(database, built.tenant, built.bot, built.profile.name) as cache,
+        PgGate(database, built.tenant, built.bot, built.profile) as gate,
     ):
-        try:
-            result = embed_documents_cached(embedder, texts, cache, on_batch=bar.advance)
-        except EmbeddingError:
-            return _embed_by_source(database, built, chunks, embedder, cache, report)
+        backlog = backfill(database, built, texts, cache, gate, batch)
+        held = [backlog.held_by(text) for text in texts]
+        # Whatever else the source of a waiting text needs is embedded now, so that it is not missing later.
+        ready = [row for row, one in enumerate(held) if one is None]
+        caller = Caller(built.tenant, built.bot, gate)
+        now = [texts[row] for row in ready]
+        # A request that is larger than a rate limit would never have its turn.
+        size = gate.batch_items(embedder.batch_items, max(map(estimated_tokens, now), default=0))
+        result = embed_documents_cached(embedder, now, cache, caller, size, on_batch=bar.advance)
     report.add(result)
-    _progress(database, built, chunks)
-    return with_vectors(chunks, result.vectors)
+    report.jobs += backlog.jobs
+    table = with_vectors(chunks.take(pa.array(ready, pa.int64())) if backlog.held else chunks, result.vectors)
+    if result.refused:
+        table = _without_refused(database, built, table, result.refused, report)
+    if has_batches(built.profile):
+        table = _without_waiting(database, built, chunks, held, table, report)
+    _progress(database, built, table)
+    return table
 
 
-def _embed_by_source(
+def embedding_texts(chunks: pa.Table) -> list[str]:
+    """What the model reads of each chunk: its context, if it has one, and its content."""
+    rows = zip(chunks["context"].to_pylist(), chunks["content"].to_pylist(), strict=True)
+    return [embedding_text(context, content) for context, content in rows]
+
+
+def _without_refused(
+    database: Database, built: BuiltProfile, table: pa.Table, refused: Mapping[int, str], report: EmbedReport
+) -> pa.Table:
+    """Record the sources that hold a refused text as failed, and return the chunks of the others."""
+    sources = table["source_id"].to_pylist()
+    reasons = {sources[row]: reason for row, reason in sorted(refused.items(), reverse=True)}
+    with Publisher(database, built) as publisher:
+        for source, reason in reasons.items():
+            row = table.slice(sources.index(source), 1).to_pylist()[0]
+            text = f"cannot be embedded: {reason}"
+            publisher.fail(UUID(source), row["checksum"], text)
+            name = json.loads(row["citation"]).get("title") or source
+            report.failures.append(Failure(built.bot, name, text))
+    return table.filter(pc.invert(pc.is_in(table["source_id"], pa.array(list(reasons)))))
+
+
+def _without_waiting(
     database: Database,
     built: BuiltProfile,
     chunks: pa.Table,
-    embedder: Embedder,
-    cache: PgVectorCache,
+    held: Sequence[Held | None],
+    table: pa.Table,
     report: EmbedReport,
 ) -> pa.Table:
-    """Find the sources that the provider refuses, and embed the others. What the cache holds is not paid twice."""
-    good, vectors = [], []
-    refused: list[tuple[pa.Table, EmbeddingError]] = []
-    for source in dict.fromkeys(chunks["source_id"].to_pylist()):
-        part = chunks.filter(pc.equal(chunks["source_id"], source))
-        try:
-            result = embed_documents_cached(embedder, part["content"].to_pylist(), cache)
-        except EmbeddingError as reason:
-            refused.append((part, reason))
-            continue
-        report.add(result)
-        good.append(part)
-        vectors.append(result.vectors)
-    if not good:
-        raise refused[0][1]
-    with Publisher(database, built) as publisher:
-        for part, error in refused:
-            row = part.slice(0, 1).to_pylist()[0]
-            text = f"cannot be embedded: {error}"
-            publisher.fail(UUID(row["source_id"]), row["checksum"], text)
-            name = json.loads(row["citation"]).get("title") or row["source_id"]
-            report.failures.append(Failure(built.bot, name, text))
-    table = pa.concat_tables(good)
-    _progress(database, built, table)
-    return with_vectors(table, np.concatenate(vectors))
+    """Note which sources wait for jobs, and return the chunks of the others."""
+    sources, checksums = chunks["source_id"].to_pylist(), chunks["checksum"].to_pylist()
+    waiting = {(sources[row], checksums[row], one.job) for row, one in enumerate(held) if one is not None}
+    with database.transaction("ingest", {"tenant": built.tenant, "bot": built.bot}) as connection:
+        wait_for_jobs(
+            connection, built, [Waiting(UUID(source), checksum, job) for source, checksum, job in waiting if job]
+        )
+    pending = pa.array(sorted({source for source, _, _ in waiting}), pa.string())
+    report.pending_sources += len(pending)
+    report.pending_chunks += pc.sum(pc.is_in(chunks["source_id"], pending)).as_py() or 0
+    return table.filter(pc.invert(pc.is_in(table["source_id"], pending)))
 
 
 def _progress(database: Database, built: BuiltProfile, chunks: pa.Table) -> None:

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from rag_assets.ingest.embeddings import vectors_of
+from rag_assets.ingest.pages import duplicate_versions
 from rag_assets.ingest.sources import Failure
 from rag_assets.progress import stage
 from rag_assets.store.database import Database, first_line
@@ -31,6 +32,7 @@ class PublishReport:
     """What was published, for one tenant and profile; `serving_*` is what the profile holds afterwards."""
 
     ready: int = 0
+    duplicates: int = 0  # pages that add nothing to another one, and are served by it
     chunks_written: int = 0
     withdrawn: int = 0
     superseded: int = 0
@@ -60,6 +62,8 @@ def publish_chunks(database: Database, profiles: Sequence[BuiltProfile], chunks:
         with Publisher(database, built) as publisher:
             publisher.assume_length(mine["content"].to_pylist())
             _publish_all(database, built, mine, report)
+            if repeats := duplicate_versions(database, built):
+                report.duplicates += publisher.publish(repeats).sources
             report.withdrawn += publisher.withdraw()
             if publisher.complete():
                 report.activated.append(built.bot)

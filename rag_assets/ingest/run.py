@@ -25,8 +25,11 @@ class IngestReport:
     hnsw: HnswReport
 
 
-def ingest(database: Database, tenant: str, bot: str, profile: str) -> IngestReport:
+def ingest(database: Database, tenant: str, bot: str, profile: str, *, batch: bool = False) -> IngestReport:
     """Scan the bot's remembered roots and bring one profile of it up to date.
+
+    `batch`: through the provider's batch API, whatever the profile's settings say; what waits for a job is published by
+    a later call.
 
     Raises:
         UnknownTenant, UnknownBot, UnknownProfile: nothing was done.
@@ -34,7 +37,7 @@ def ingest(database: Database, tenant: str, bot: str, profile: str) -> IngestRep
     built = enable_pair(database, tenant, bot, profile)
     synced = sync_sources(database, tenant, bot)
     table, chunked = chunk_pending(database, [built])
-    embedded_table, embedded = embed_chunks(database, [built], table)
+    embedded_table, embedded = embed_chunks(database, [built], table, batch)
     published = publish_chunks(database, [built], embedded_table)
     lexical = refresh_lexical(database, built)
     hnsw = ensure_hnsw(database, built)

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from rag_assets.documents.checksum import bytes_checksum, document_checksum
+from rag_assets.documents.isolated import parse_file
 from rag_assets.documents.model import Record
-from rag_assets.documents.registry import PARSER_VERSION, parse
-from rag_assets.documents.scan import RootListing, SourceFile, read_file, scan_root
+from rag_assets.documents.registry import PARSER_VERSION
+from rag_assets.documents.scan import Content, RootListing, SourceFile, read_content, scan_root
 from rag_assets.errors import RootUnreadable, SourceError
 from rag_assets.progress import stage
 from rag_assets.store import sources as store
@@ -115,14 +116,14 @@ def sync_sources(database: Database, tenant: str, bot: str | None = None) -> Syn
 
 
 def _sync_root(connection: Connection, root: Root, report: SyncReport, covered: set[str]) -> str | None:
-    try:
-        listing = scan_root(root.uri)
-    except RootUnreadable as error:
-        report.unreadable_roots.append(Failure(root.bot, root.uri, str(error)))
-        return str(error)
     with connection.transaction():
         set_scope(connection, {"tenant": root.tenant})
         known = store.file_states(connection, root)
+    try:
+        listing = scan_root(root.uri, known)
+    except RootUnreadable as error:
+        report.unreadable_roots.append(Failure(root.bot, root.uri, str(error)))
+        return str(error)
     changes = decide(listing, known, covered)
     covered.update(file.uri for file in listing.files)
     report.files += len(changes.to_read) + len(changes.kept)
@@ -169,18 +170,18 @@ class _Reader:
     def read(self, file: SourceFile, known: FileState | None) -> None:
         """Read and parse one file; one that cannot be read becomes a failed record."""
         try:
-            data = read_file(file)
+            content = read_content(file)
         except (OSError, SourceError) as error:
             failed = Record("", file.path_in_root, "failed", error=f"cannot be read: {error}")
             # Without a remembered state the file is tried again at the next scan.
             self._read.append((file, None, [failed]))
             return
-        self._report.bytes_read += len(data)
-        state = FileState(file.size, file.mtime_ns, bytes_checksum(data), PARSER_VERSION)
+        self._report.bytes_read += len(content.data)
+        state = _state(file, content)
         if known is not None and (known.checksum, known.parser_version) == (state.checksum, PARSER_VERSION):
             self._touched.append((file, state))
         else:
-            self._read.append((file, state, _parse(data, file)))
+            self._read.append((file, state, _parse(content, file)))
         if sum(len(records) for _, _, records in self._read) >= BATCH_RECORDS or len(self._read) >= BATCH_FILES:
             self.flush()
 
@@ -239,11 +240,13 @@ class _Reader:
             self._report.changed += 1
 
 
-def _parse(data: bytes, file: SourceFile) -> list[Record]:
-    try:
-        return parse(data, file.path_in_root)
-    except SourceError as error:
-        return [Record("", file.path_in_root, "failed", error=str(error))]
+def _state(file: SourceFile, content: Content) -> FileState:
+    checksum = bytes_checksum(content.data)
+    return FileState(file.size, file.mtime_ns, checksum, PARSER_VERSION, content.etag, content.last_modified)
+
+
+def _parse(content: Content, file: SourceFile) -> list[Record]:
+    return parse_file(content.data, file.path_in_root, content.content_type)
 
 
 def _external_id(file: SourceFile, record: Record) -> str:

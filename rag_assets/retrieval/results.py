@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, overload
 from uuid import UUID
 
+from rag_assets.embedding.protocol import Usage
+
 
 @dataclass(frozen=True)
 class RetrievalResult:
@@ -51,12 +53,13 @@ class Retrieval(Sequence[RetrievalResult]):
     """Results, best first, with what each stage took.
 
     `degraded` says why less than asked for was searched (the query could not be embedded, say); the scope
-    is never widened to make up for it.
+    is never widened to make up for it. `usage` is what embedding the query consumed, None where it was not embedded.
     """
 
     results: tuple[RetrievalResult, ...]
     timings_ms: Mapping[str, float]
     degraded: str | None = None
+    usage: Usage | None = None
 
     @overload
     def __getitem__(self, index: int) -> RetrievalResult: ...

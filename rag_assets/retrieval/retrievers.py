@@ -8,12 +8,11 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, Protocol, TypeVar
 from uuid import UUID
 
-import numpy as np
 import psycopg
-from numpy.typing import NDArray
 from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_exponential_jitter
 
 from rag_assets.embedding.profiles import EmbeddingProfile
+from rag_assets.embedding.protocol import Caller, Embedded
 from rag_assets.embedding.registry import embedder_for
 from rag_assets.errors import DatabaseUnavailable, EmbeddingError, ProfileNotReady, ScopeError, UnknownBot
 from rag_assets.retrieval.results import Retrieval, RetrievalResult
@@ -162,11 +161,11 @@ class _PostgresRetriever:
         if not query.strip():
             return Retrieval((), {"embed": 0.0, "search": 0.0, "total": 0.0}, degraded="the query is empty")
         started = time.perf_counter()
-        vector, mode, degraded = self._embed(query)
+        embedding, mode, degraded = self._embed(query, scope)
         embedded = time.perf_counter()
         request = SearchRequest(
             mode=mode,
-            vector=vector,
+            vector=embedding.vectors[0] if embedding else None,
             text=lexical_text(query) if mode != "dense" else "",
             top_k=top_k,
             candidates=max(self._candidates, top_k),
@@ -181,13 +180,15 @@ class _PostgresRetriever:
             "search": 1000 * (ended - embedded),
             "total": 1000 * (ended - started),
         }
-        return Retrieval(tuple(_to_result(row) for row in rows), timings, degraded)
+        results = tuple(_to_result(row) for row in rows)
+        return Retrieval(results, timings, degraded, embedding.usage if embedding else None)
 
-    def _embed(self, query: str) -> tuple[NDArray[np.float32] | None, Mode, str | None]:
+    def _embed(self, query: str, scope: RetrievalScope) -> tuple[Embedded | None, Mode, str | None]:
         if self.mode == "lexical":
             return None, "lexical", None
         try:
-            return embedder_for(self._profile).embed_query(query), self.mode, None
+            caller = Caller(scope.tenant_id, scope.bot_id)
+            return embedder_for(self._profile).embed_query(query, caller), self.mode, None
         except EmbeddingError as error:
             if self.mode == "dense":
                 raise

@@ -1,46 +1,55 @@
-"""The embedding cache of one tenant, in Postgres."""
+"""The embedding cache of one tenant, in Postgres, and the count of what filling it has cost."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rag_assets.embedding.protocol import Usage
 from rag_assets.store.database import Connection, Database, as_array, set_scope
 from rag_assets.store.sql import query
 
+Role = Literal["document", "query"]
+
 
 class PgVectorCache:
-    """Vectors by model and content hash, for one tenant; entries carry the bot that paid for them.
+    """Vectors by model, role and content hash, for one tenant; entries carry the bot that paid for them.
 
     Each `put` is a transaction of its own, so what has been embedded survives a kill. Tenants share
-    nothing, so none can learn from a hit that another holds the same text.
+    nothing, so none can learn from a hit that another holds the same text. `profile` is the name that the
+    usage is counted under.
     """
 
-    def __init__(self, database: Database, tenant: str, bot: str) -> None:
+    def __init__(self, database: Database, tenant: str, bot: str, profile: str, role: Role = "document") -> None:
         self._connection: Connection = database.connect("ingest")
         self._scope = {"tenant": tenant, "bot": bot}
+        self._entry = {**self._scope, "profile": profile, "role": role}
 
     def get(self, model_key: str, hashes: Sequence[bytes]) -> dict[bytes, NDArray[np.float32]]:
         """The known vectors, each (d,) float32."""
         with self._connection.transaction():
             set_scope(self._connection, self._scope)
             rows = self._connection.cursor(binary=True).execute(
-                query("cache_get"), {**self._scope, "model_key": model_key, "hashes": list(hashes)}
+                query("cache_get"), {**self._entry, "model_key": model_key, "hashes": list(hashes)}
             )
             return {bytes(digest): as_array(vector) for digest, vector in rows}
 
-    def put(self, model_key: str, hashes: Sequence[bytes], vectors: NDArray[np.float32]) -> None:
-        """Keep vectors (n, d) float32 of n distinct hashes; committed when it returns."""
+    def put(self, model_key: str, hashes: Sequence[bytes], vectors: NDArray[np.float32], usage: Usage) -> None:
+        """Keep vectors (n, d) float32 of n distinct hashes, and count what they cost; committed when it returns."""
         with self._connection.transaction():
             set_scope(self._connection, self._scope)
-            self._connection.execute(query("staged_vectors_table"))
-            with self._connection.cursor().copy(query("copy_staged_vectors")) as copy:
-                copy.set_types(["bytea", "vector"])
-                for digest, vector in zip(hashes, vectors, strict=True):
-                    copy.write_row((digest, vector))
-            self._connection.execute(query("cache_put"), {**self._scope, "model_key": model_key})
+            put_vectors(self._connection, self._entry, model_key, hashes, vectors, usage)
+
+    def count_hits(self, model_key: str, hits: int) -> None:
+        """Count texts that were found, and so cost nothing."""
+        if hits:
+            nothing = Usage(self._scope["tenant"], self._scope["bot"], items=0, tokens=0)
+            with self._connection.transaction():
+                set_scope(self._connection, self._scope)
+                count_usage(self._connection, self._entry, model_key, nothing, hits)
 
     def close(self) -> None:
         self._connection.close()
@@ -50,3 +59,37 @@ class PgVectorCache:
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+
+def put_vectors(
+    connection: Connection,
+    entry: Mapping[str, str],
+    model_key: str,
+    hashes: Sequence[bytes],
+    vectors: NDArray[np.float32],
+    usage: Usage,
+) -> None:
+    """Keep vectors (n, d) float32 of n distinct hashes and count what they cost, in the transaction that is open.
+    `entry` names tenant, bot, profile and role."""
+    connection.execute(query("staged_vectors_table"))
+    with connection.cursor().copy(query("copy_staged_vectors")) as copy:
+        copy.set_types(["bytea", "vector"])
+        for digest, vector in zip(hashes, vectors, strict=True):
+            copy.write_row((digest, vector))
+    connection.execute(query("cache_put"), {**entry, "model_key": model_key})
+    count_usage(connection, entry, model_key, usage)
+
+
+def count_usage(
+    connection: Connection, entry: Mapping[str, str], model_key: str, usage: Usage, cache_hits: int = 0
+) -> None:
+    """Add to what has been embedded today, in the transaction that is open; `entry` as for `put_vectors`."""
+    counts = {"items": usage.items, "cache_hits": cache_hits, "tokens": usage.tokens, "cost_usd": usage.cost_usd}
+    connection.execute(query("count_usage"), {**entry, "model_key": model_key, **counts})
+
+
+def known_hashes(database: Database, tenant: str, model_key: str, hashes: Sequence[bytes]) -> set[bytes]:
+    """Which of these documents are in the tenant's cache."""
+    with database.transaction("ingest", {"tenant": tenant}) as connection:
+        keys = {"tenant": tenant, "model_key": model_key, "hashes": list(hashes)}
+        return {bytes(row[0]) for row in connection.execute(query("cache_known"), keys)}

@@ -16,8 +16,10 @@ from rag_assets.store.tenants import list_bots, list_tenants
 
 # In the order of their foreign keys: what points comes before what is pointed at.
 _TABLES = (
-    "source_profiles", "source_documents", "source_files", "knowledge_sources", "source_roots",
-    "embedding_cache", "lexeme_stats", "index_state", "profile_events",
+    "source_profiles", "source_documents", "page_signatures", "source_files", "knowledge_sources", "source_roots",
+    "embedding_cache", "embedding_usage",
+    "embedding_job_sources", "embedding_job_items", "embedding_jobs", "rate_requests", "rate_limits",
+    "lexeme_stats", "index_state", "profile_events",
     "gate_verdicts", "eval_runs", "eval_sets", "embedding_profiles",
     "knowledge_spaces", "bots", "tenants",
 )  # fmt: skip

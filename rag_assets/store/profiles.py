@@ -18,7 +18,7 @@ from rag_assets.store.tenants import Space
 
 _SPEC_COLUMNS = (
     "name", "provider", "model", "dimensions", "distance_metric", "task_instruction", "normalized",
-    "chunking", "index", "lexical",
+    "chunking", "index", "lexical", "options",
 )  # fmt: skip
 
 

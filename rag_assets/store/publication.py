@@ -38,11 +38,13 @@ class StagedChunk:
 
 @dataclass(frozen=True)
 class StagedVersion:
-    """All chunks of one version of one source."""
+    """All chunks of one version of one source; none where it adds nothing to a version of another source."""
 
     source_id: UUID
     checksum: str
     chunks: Sequence[StagedChunk]
+    duplicate_of: UUID | None = None
+    duplicate_checksum: str | None = None
 
 
 @dataclass(frozen=True)
@@ -121,6 +123,8 @@ class Publisher:
                 sources=sources,
                 checksums=[version.checksum for version in live],
                 counts=[len(version.chunks) for version in live],
+                originals=[version.duplicate_of for version in live],
+                original_checksums=[version.duplicate_checksum for version in live],
             )
             self._execute("sources_ready", sources=sources)
             self._execute("drop_old_documents", sources=sources)

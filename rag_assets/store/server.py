@@ -190,7 +190,7 @@ def stop_server(home: Path) -> bool:
         server = package.PostgresServer(_data_dir(home).resolve(), cleanup_mode=None, postgres_version=18)
         package.pgexec(
             "pg_ctl",
-            ("-w", "-m", "fast", "-D", str(server.pgdata), "stop"),
+            ("-w", "-t", "300", "-m", "fast", "-D", str(server.pgdata), "stop"),
             bin_path=server.bin_path,
             user=server.system_user,
         )

@@ -10,6 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from rag_assets.documents.model import Block, Document
+from rag_assets.documents.pages import is_page, signature_of
 from rag_assets.store.database import Connection
 from rag_assets.store.sql import query
 from rag_assets.store.tenants import Root
@@ -17,12 +18,14 @@ from rag_assets.store.tenants import Root
 
 @dataclass(frozen=True)
 class FileState:
-    """A file as it was when it was last read."""
+    """A file as it was when it was last read; `etag` and `last_modified` are headers of a web page."""
 
     size: int
     mtime_ns: int
     checksum: str
     parser_version: str
+    etag: str | None = None
+    last_modified: str | None = None
 
 
 @dataclass(frozen=True)
@@ -95,6 +98,7 @@ def write_sources(connection: Connection, root: Root, staged: Sequence[StagedSou
         connection.execute(query("fail_sources"))
     connection.execute(query("upsert_documents"), owner)
     connection.execute("TRUNCATE pg_temp.staged_sources")
+    _write_signatures(connection, staged)
 
 
 def _staged_row(source: StagedSource) -> tuple[Any, ...]:
@@ -116,6 +120,17 @@ def _staged_row(source: StagedSource) -> tuple[Any, ...]:
         document.text if document else None,
         json.dumps([asdict(block) for block in document.blocks]) if document else None,
     )
+
+
+def _write_signatures(connection: Connection, staged: Sequence[StagedSource]) -> None:
+    rows = []
+    for source in staged:
+        signature = signature_of(source.document) if source.document and is_page(source.document) else None
+        if signature is not None:
+            values = {"minhash": signature.minhash.astype("<u8").tobytes(), "blocks": list(signature.blocks)}
+            rows.append({"source": source.id, "checksum": source.checksum, **values})
+    if rows:
+        connection.cursor().executemany(query("put_page_signature"), rows)
 
 
 def remember_file(connection: Connection, root: Root, uri: str, state: FileState) -> None:

@@ -108,3 +108,42 @@ def test_the_version_is_that_of_the_package(rag: Rag) -> None:
     from importlib.metadata import version
 
     assert rag("--version").stdout == f"rag-assets {version('rag-assets')}\n"
+
+
+def test_a_profile_says_how_documents_are_cut_and_what_the_provider_has_to_know(rag: Rag) -> None:
+    words = "profile add remote --provider openai-compatible --model bge-m3 --dimensions 1024"
+    given = [
+        "--chunking", "markdown:800:0:context_header=true", "--base-url", "http://tei.internal:8080/v1",
+        "--option", "key_env=TEI_KEY", "--option", "max_input_tokens=512", "--query-instruction", "query: ",
+    ]  # fmt: skip
+    added = rag.json(*words.split(), *given)
+    assert added["chunking"] == {"strategy": "markdown", "size": 800, "overlap": 0, "context_header": True}
+    assert added["options"]["base_url"] == "http://tei.internal:8080/v1"
+    assert (added["options"]["key_env"], added["options"]["max_input_tokens"]) == ("TEI_KEY", 512)
+    assert added["task_instruction"] == {"query": "query: "}
+    shown = rag("profile", "show", "remote").stdout
+    assert "http://tei.internal:8080/v1" in shown
+    assert "markdown 800 characters, overlap 0, context header" in shown
+
+
+@pytest.mark.parametrize(
+    ("words", "kind", "part"),
+    [
+        ("--provider anthropic --model claude-sonnet", "InvalidProfile", "anthropic has no embedding models"),
+        ("--provider google --model gemini-3-pro", "InvalidProfile", "generates text and cannot embed it"),
+        ("--provider google --model gemini-embedding-3", "InvalidProfile", "gemini-embedding-2"),
+        ("--provider google --model gemini-embedding-2 --base-url http://x/v1", "InvalidProfile", "base_url"),
+        ("--provider openai-compatible --model m --base-url ftp://x", "InvalidProfile", "no http or https address"),
+        ("--provider openai-compatible --model m --base-url http://u:secret@x/v1", "InvalidProfile", "key_env"),
+        ("--provider openai-compatible --model m --option colour=red", "InvalidProfile", "options.colour"),
+        ("--provider openai-compatible --model m --option colour", "UsageError", "NAME=VALUE"),
+        ("--provider hash --model hash --option multimodal=true", "InvalidProfile", "embeds text only"),
+        ("--provider hash --model hash --chunking markdown:800:0 --chunk-size 7", "UsageError", "--chunking"),
+    ],
+)
+def test_what_a_provider_cannot_do_is_refused_before_anything_is_written(
+    rag: Rag, words: str, kind: str, part: str
+) -> None:
+    found, message = rag.error("profile", "add", "refused", "--dimensions", "256", *words.split())
+    assert (found, part in message) == (kind, True), message
+    assert "refused" not in [profile["name"] for profile in rag.json("profile", "list")["profiles"]]

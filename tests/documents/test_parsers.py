@@ -83,7 +83,7 @@ def test_markdown_front_matter_becomes_metadata_and_leaves_the_text() -> None:
     assert document is not None
     assert document.text.startswith("# Eins")
     assert (document.title, document.language) == ("Guide", "de")
-    assert document.metadata == {"doc_id": "7", "since": "2024-05-01"}
+    assert (document.metadata["doc_id"], document.metadata["since"]) == ("7", "2024-05-01")
     assert [(b.kind, b.heading_path, document.text[b.start : b.end]) for b in document.blocks] == [
         ("heading", ("Eins",), "# Eins"),
         ("paragraph", ("Eins",), "Text"),
@@ -199,7 +199,7 @@ def test_bug_18_nul_and_bug_19_surrogates_in_json_escapes_are_cleaned_everywhere
     record = one(r'{"id": "a\u0000", "title": "t\u0000", "text": "x\u0000\ud800", "k\u0000": ["\u0000v"]}', "c.jsonl")
     assert record.document is not None
     assert (record.key, record.document.title, record.document.text) == ("a", "t", "t\n\nx\ufffd")
-    assert record.document.metadata == {"doc_id": "a", "k": ["v"]}
+    assert record.document.metadata == {"doc_id": "a", "k": ["v"], "quality": {"replacement_characters": 1}}
 
 
 @pytest.mark.parametrize(("question", "answer"), [("question", "answer"), ("Q", "A"), ("prompt", "response")])

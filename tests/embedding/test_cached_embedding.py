@@ -9,31 +9,39 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from rag_assets.embedding.cached import MemoryCache, content_hash, embed_documents_cached
+from rag_assets.embedding.check import check_texts
 from rag_assets.embedding.profiles import make_profile
-from rag_assets.embedding.protocol import Embedded, Embedder
+from rag_assets.embedding.protocol import NOBODY, Caller, Embedded, Embedder, Usage
 from rag_assets.embedding.registry import embedder_for
-from rag_assets.errors import EmbeddingError
+from rag_assets.errors import EmbeddingError, ProviderRefused, TextRefused
 
 HASH = embedder_for(make_profile(name="h", provider="hash", model="hash", dimensions=32))
 words = st.text("abc ", min_size=1, max_size=4).filter(lambda text: text.strip() != "")
 
 
 class Priced:
-    """The hash embedder behind a price of 1 dollar a text; notes what was sent, and can fail at a batch."""
+    """The hash embedder behind a price of 1 dollar a text; notes what was sent, can fail at a batch, and refuses
+    texts that hold "bad"."""
+
+    batch_items = 1000
 
     def __init__(self, model_key: str = "priced", fail_at: int | None = None, keep: int | None = None) -> None:
         self.model_key, self.dimensions = model_key, HASH.dimensions
         self.sent: list[list[str]] = []
         self._fail_at, self._keep = fail_at, keep
 
-    def embed_documents(self, texts: Sequence[str]) -> Embedded:
+    def embed_documents(self, texts: Sequence[str], caller: Caller = NOBODY) -> Embedded:
         if len(self.sent) == self._fail_at:
             raise ConnectionError("the provider went away")
+        check_texts(texts)
+        if any("bad" in text for text in texts):
+            raise TextRefused("the provider does not like a text")
         self.sent.append(list(texts))
-        return Embedded(HASH.embed_documents(texts).vectors[: self._keep], len(texts), float(len(texts)))
+        usage = Usage(caller.tenant, caller.bot, len(texts), len(texts), float(len(texts)))
+        return Embedded(HASH.embed_documents(texts).vectors[: self._keep], usage)
 
-    def embed_query(self, text: str) -> NDArray[np.float32]:
-        return HASH.embed_query(text)
+    def embed_query(self, text: str, caller: Caller = NOBODY) -> Embedded:
+        return HASH.embed_query(text, caller)
 
 
 @given(st.lists(words, max_size=30), st.lists(words, max_size=10), st.integers(1, 7))
@@ -41,9 +49,9 @@ def test_vectors_align_with_texts_and_each_distinct_text_is_sent_once(
     texts: list[str], earlier: list[str], batch_size: int
 ) -> None:
     cache, embedder = MemoryCache(), Priced()
-    embed_documents_cached(embedder, earlier, cache, batch_size)
+    embed_documents_cached(embedder, earlier, cache, batch_size=batch_size)
     paid = len(embedder.sent)
-    done = embed_documents_cached(embedder, texts, cache, batch_size)
+    done = embed_documents_cached(embedder, texts, cache, batch_size=batch_size)
     assert np.array_equal(done.vectors, HASH.embed_documents(texts).vectors)
     new = set(texts) - set(earlier)
     assert done.embedded == done.tokens == done.cost_usd == len(new)
@@ -90,11 +98,43 @@ def test_bug_33_texts_that_join_to_the_same_string_have_vectors_of_their_own() -
     assert np.array_equal(done.vectors, HASH.embed_documents(["a", "bc"]).vectors)
 
 
-def test_bug_42_a_blank_text_is_refused_before_anything_is_sent() -> None:
+def test_bug_42_a_blank_text_is_left_out_by_name_and_the_others_are_embedded() -> None:
     cache, embedder = MemoryCache(), Priced()
-    with pytest.raises(EmbeddingError, match="text 1 is blank"):
-        embed_documents_cached(embedder, ["hi", "", "there"], cache, batch_size=1)
-    assert (embedder.sent, len(cache)) == ([], 0)
+    done = embed_documents_cached(embedder, ["hi", "", "there"], cache)
+    assert (sorted(text for batch in embedder.sent for text in batch), len(cache)) == (["hi", "there"], 2)
+    assert list(done.refused) == [1]
+    assert "blank" in done.refused[1]
+    assert np.isnan(done.vectors[1]).all()
+    assert np.array_equal(done.vectors[[0, 2]], HASH.embed_documents(["hi", "there"]).vectors)
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=40), st.integers(1, 40))
+def test_texts_that_are_refused_are_found_and_cost_the_others_nothing(refused: list[bool], size: int) -> None:
+    texts = [f"bad {i}" if bad else f"good {i}" for i, bad in enumerate(refused)]
+    cache, embedder = MemoryCache(), Priced()
+    try:
+        done = embed_documents_cached(embedder, texts, cache, batch_size=size)
+    except ProviderRefused:
+        assert sum(refused) >= 8
+        return
+    assert sorted(done.refused) == [i for i, bad in enumerate(refused) if bad]
+    sent = [text for batch in embedder.sent for text in batch]
+    assert sorted(sent) == sorted(text for text, bad in zip(texts, refused, strict=True) if not bad)
+    assert np.array_equal(np.isnan(done.vectors).all(axis=1), np.array(refused))
+
+
+def test_a_provider_that_refuses_everything_is_not_asked_about_each_text() -> None:
+    class Counting(Priced):
+        calls = 0
+
+        def embed_documents(self, texts: Sequence[str], caller: Caller = NOBODY) -> Embedded:
+            self.calls += 1
+            return super().embed_documents(texts, caller)
+
+    embedder = Counting()
+    with pytest.raises(ProviderRefused, match="no text is to blame"):
+        embed_documents_cached(embedder, [f"bad {i}" for i in range(1000)], MemoryCache())
+    assert embedder.calls < 40
 
 
 def test_bug_43_a_short_answer_raises_and_stores_nothing() -> None:
@@ -106,8 +146,8 @@ def test_bug_43_a_short_answer_raises_and_stores_nothing() -> None:
 
 def test_bug_53_a_zero_vector_from_the_model_raises_and_stores_nothing() -> None:
     class Zeros(Priced):
-        def embed_documents(self, texts: Sequence[str]) -> Embedded:
-            answer = super().embed_documents(texts)
+        def embed_documents(self, texts: Sequence[str], caller: Caller = NOBODY) -> Embedded:
+            answer = super().embed_documents(texts, caller)
             answer.vectors[1] = 0
             return answer
 
@@ -122,10 +162,10 @@ def test_bug_53_a_zero_vector_from_the_model_raises_and_stores_nothing() -> None
 )
 def test_a_cached_vector_that_cannot_be_the_models_is_embedded_anew(bad: NDArray[np.float64]) -> None:
     cache, embedder = MemoryCache(), Priced()
-    cache.put(embedder.model_key, [content_hash("a")], bad[None, :].astype(np.float32))
+    cache.put(embedder.model_key, [content_hash("a")], bad[None, :].astype(np.float32), Usage("", "", 1, 1))
     done = embed_documents_cached(embedder, ["a"], cache)
     assert (done.embedded, done.cache_hits) == (1, 0)
-    assert np.array_equal(done.vectors[0], HASH.embed_query("a"))
+    assert np.array_equal(done.vectors[0], HASH.embed_query("a").vectors[0])
     assert embed_documents_cached(embedder, ["a"], cache).cache_hits == 1
 
 
@@ -134,6 +174,13 @@ def test_more_texts_than_one_lookup_takes_are_all_found() -> None:
     texts = [str(i) for i in range(4500)]
     embed_documents_cached(embedder, texts, cache)
     assert embed_documents_cached(embedder, texts, cache).cache_hits == 4500
+
+
+def test_usage_names_who_asked_and_does_not_change_a_vector() -> None:
+    acme = HASH.embed_documents(["a"], Caller("acme", "support"))
+    globex = HASH.embed_documents(["a"], Caller("globex", "sales"))
+    assert (acme.usage.tenant, acme.usage.bot, globex.usage.tenant) == ("acme", "support", "globex")
+    assert acme.vectors.tobytes() == globex.vectors.tobytes()
 
 
 def test_no_texts_cost_nothing() -> None:

@@ -106,7 +106,7 @@ def test_bug_52_more_dimensions_than_postgres_can_index_are_refused(dimensions: 
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        ({"provider": "nope"}, r"unknown embedding provider 'nope': known are hash, wordllama"),
+        ({"provider": "nope"}, r"unknown embedding provider 'nope': known are wordllama, hash, google"),
         ({"model": "nope"}, r"unknown model 'nope' of provider 'hash': known are hash"),
         ({"dimensions": 7}, r"hash/hash makes vectors of 8 to 4000 dimensions, not 7"),
         (

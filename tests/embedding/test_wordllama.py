@@ -44,7 +44,7 @@ def test_any_texts_that_are_not_blank_get_the_vectors_they_get_alone(batch: list
     answer = embedder.embed_documents(batch)
     assert answer.vectors.shape == (len(batch), 64)
     for text, vector in zip(batch, answer.vectors, strict=True):
-        assert np.array_equal(embedder.embed_query(text), vector)
+        assert np.array_equal(embedder.embed_query(text).vectors[0], vector)
 
 
 def test_a_batch_over_several_slices_keeps_its_order() -> None:
@@ -52,22 +52,24 @@ def test_a_batch_over_several_slices_keeps_its_order() -> None:
     batch = [f"ticket number {i}" for i in range(1100)] + ["long " * 100_000] * 3 + ["last"]
     vectors = embedder.embed_documents(batch).vectors
     for position in (0, 511, 512, 1023, 1024, 1099, 1101, 1103):
-        assert np.array_equal(vectors[position], embedder.embed_query(batch[position]))
+        assert np.array_equal(vectors[position], embedder.embed_query(batch[position]).vectors[0])
 
 
 def test_only_the_first_tokens_of_an_endless_text_count() -> None:
     embedder = embedder_for(BUILTIN_PROFILES["static-64"])
     endless = embedder.embed_documents(["dog " * 200_000 + "cat " * 200_000])
-    assert endless.tokens == WORDLLAMA_MAX_TOKENS
-    assert np.allclose(endless.vectors[0], embedder.embed_query("dog " * 9000), atol=1e-6)
+    assert endless.usage.tokens == WORDLLAMA_MAX_TOKENS
+    assert np.allclose(endless.vectors[0], embedder.embed_query("dog " * 9000).vectors[0], atol=1e-6)
 
 
 def test_the_task_instruction_comes_before_the_text() -> None:
     spec = BUILTIN_PROFILES["static-64"].model_dump()
     spec["task_instruction"] = {"query": "query: ", "document": "passage: "}
     instructed, plain = embedder_for(make_profile(**spec)), embedder_for(BUILTIN_PROFILES["static-64"])
-    assert np.array_equal(instructed.embed_query("refunds"), plain.embed_query("query: refunds"))
-    assert np.array_equal(instructed.embed_documents(["refunds"]).vectors[0], plain.embed_query("passage: refunds"))
+    assert np.array_equal(instructed.embed_query("refunds").vectors, plain.embed_query("query: refunds").vectors)
+    assert np.array_equal(
+        instructed.embed_documents(["refunds"]).vectors, plain.embed_query("passage: refunds").vectors
+    )
 
 
 def test_bug_42_a_blank_text_fails_before_the_batch_is_embedded() -> None:
@@ -81,7 +83,7 @@ def test_bug_42_a_blank_text_fails_before_the_batch_is_embedded() -> None:
 def test_near_texts_are_nearer_than_far_ones() -> None:
     embedder = embedder_for(BUILTIN_PROFILES["static-256"])
     near, far = embedder.embed_documents(["I forgot my password", "The soup is made of carrots"]).vectors
-    query = embedder.embed_query("how to change a lost password")
+    query = embedder.embed_query("how to change a lost password").vectors[0]
     assert query @ near > query @ far + 0.2
 
 

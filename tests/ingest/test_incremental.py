@@ -305,7 +305,9 @@ def test_status_and_progress_say_how_far_a_source_is(database: Database, root: P
     again(database)
     done = sources(database)["a.md"]
     assert (done["status"], done["progress_percent"]) == ("ready", 100)
-    assert done["profiles"] == {"hash-64": {"status": "ready", "chunks": 1, "up_to_date": True, "error": None}}
+    assert done["profiles"] == {
+        "hash-64": {"status": "ready", "chunks": 1, "up_to_date": True, "error": None, "duplicate_of": None}
+    }
 
 
 def test_bug_38_a_partition_that_was_dropped_by_hand_is_built_again(database: Database, root: Path) -> None:

@@ -1,0 +1,178 @@
+"""`rag inspect`: what a parser sees in a file, and where its chunks begin and end. Needs no database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from rag_assets.commands.options import Json
+from rag_assets.commands.shell import Answer, note, printable
+
+if TYPE_CHECKING:
+    from rag_assets.documents.chunking import ChunkingSpec
+    from rag_assets.documents.model import Chunk, Record
+    from rag_assets.documents.scan import SourceFile
+
+_SHOWN_CHUNKS = 12
+_SHOWN_CHARACTERS = 70
+
+
+@dataclass(frozen=True)
+class Inspected:
+    """One record of one file: `path`, and for a record of a collection `path#key`."""
+
+    path: str
+    record: Record
+    content_type: str | None
+    chunks: tuple[Chunk, ...] = ()
+
+
+def inspect(
+    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Files, folders or addresses of pages.")],
+    chunking: Annotated[
+        str | None,
+        typer.Option(
+            help="STRATEGY:SIZE:OVERLAP[:NAME=VALUE,...], such as markdown:1200:0. (default: recursive:1200:150)",
+            show_default=False,
+        ),
+    ] = None,
+    html: Annotated[
+        Path | None, typer.Option(metavar="OUT", help="Write a page that shows the text with its chunks.")
+    ] = None,
+    as_json: Json = False,
+) -> Answer:
+    """Show what the parser sees in files, and where chunks begin and end. Needs no database.
+
+    A file that cannot be read is listed as failed, with the reason, and the exit code stays 0.
+    """
+    from rag_assets.commands.bars import shown
+    from rag_assets.commands.chunking import parse_chunking
+    from rag_assets.progress import stage
+
+    spec = parse_chunking(chunking)
+    found: list[Inspected] = []
+    with shown(silent=as_json):
+        listed = list(_listed(files))
+        with stage("read", len(listed)) as bar:
+            for file in listed:
+                found += _inspect(file, spec) if not isinstance(file, Inspected) else [file]
+                bar.advance(1)
+    if html is not None:
+        from rag_assets.commands.inspect_html import page
+
+        html.write_text(page(found, spec), encoding="utf-8")
+        note(f"wrote {html}")
+    payload = {"chunking": spec.model_dump(mode="json"), "files": [_payload(item) for item in found]}
+    return Answer(payload, lambda console: _show(console, found))
+
+
+def _listed(names: Iterable[str]) -> Iterator[SourceFile | Inspected]:
+    """The files to read; a name that leads to none becomes a failed record."""
+    from rag_assets.documents.listing import SourceFile
+    from rag_assets.documents.names import is_web
+    from rag_assets.documents.scan import scan_root
+    from rag_assets.errors import SourceError
+
+    for name in names:
+        if is_web(name):
+            yield SourceFile(name, name, -1, 0)
+            continue
+        path = Path(name).expanduser().absolute()
+        try:
+            if path.is_file():
+                yield SourceFile(path.as_uri(), name, path.stat().st_size, 0)
+                continue
+            listing = scan_root(str(path) if "://" not in name else name)
+        except (SourceError, OSError) as error:
+            yield _unread(name, str(error))
+            continue
+        yield from listing.files
+        yield from (_unread(error.path, error.message) for error in listing.errors)
+        yield from (_unread(skipped, "no parser takes it") for skipped in listing.skipped)
+
+
+def _unread(name: str, reason: str) -> Inspected:
+    from rag_assets.documents.model import Record
+
+    return Inspected(name, Record("", name, "failed", error=reason), None)
+
+
+def _inspect(file: SourceFile, spec: ChunkingSpec) -> list[Inspected]:
+    from rag_assets.documents.isolated import parse_file
+    from rag_assets.documents.scan import read_content
+    from rag_assets.errors import RagError
+
+    name = file.path_in_root
+    try:
+        content = read_content(file)
+    except (RagError, OSError) as error:
+        return [_unread(name, str(error))]
+    records = parse_file(content.data, name, content.content_type)
+    return [
+        _cut(f"{name}#{record.key}" if record.key else name, record, content.content_type, spec) for record in records
+    ]
+
+
+def _cut(path: str, record: Record, declared: str | None, spec: ChunkingSpec) -> Inspected:
+    from rag_assets.documents.chunking import chunk_document
+
+    document = record.document
+    if document is None or record.status != "ready":
+        return Inspected(path, record, declared)
+    return Inspected(path, record, document.content_type, tuple(chunk_document(document, spec)))
+
+
+def _payload(item: Inspected) -> dict[str, Any]:
+    document = item.record.document
+    return {
+        "path": item.path,
+        "status": item.record.status,
+        "error": item.record.error,
+        "content_type": item.content_type,
+        "language": document.language if document else None,
+        "title": document.title if document else None,
+        "metadata": dict(document.metadata) if document else {},
+        "text": document.text if document else "",
+        "chunks": [_chunk_payload(chunk) for chunk in item.chunks],
+    }
+
+
+def _chunk_payload(chunk: Chunk) -> dict[str, Any]:
+    fields: dict[str, Any] = {"start": chunk.start, "end": chunk.end, "content": chunk.content}
+    fields |= {"tokens": chunk.token_count, "page": chunk.page, "headings": list(chunk.heading_path)}
+    return fields | {"context": chunk.context}
+
+
+def _show(console: Console, found: list[Inspected]) -> None:
+    for item in found:
+        document = item.record.document
+        style = {"ready": "bold", "no_text": "yellow"}.get(item.record.status, "bold red")
+        console.print(Text(printable(item.path), style=style), soft_wrap=True)
+        if document is None or not item.chunks:
+            console.print(Text(f"  {item.record.status}: {printable(item.record.error or '')}"), soft_wrap=True)
+            continue
+        facts = [item.content_type or "", document.language or "", f"{len(document.text):,} characters"]
+        console.print(Text(f"  {', '.join(fact for fact in facts if fact)}, {_count(len(item.chunks))}"))
+        table = Table("#", "start", "end", "tokens", "page", "headings", "begins with", box=None)
+        for chunk in item.chunks[:_SHOWN_CHUNKS]:
+            table.add_row(*_cells(chunk))
+        console.print(table)
+        if len(item.chunks) > _SHOWN_CHUNKS:
+            console.print(f"  and {len(item.chunks) - _SHOWN_CHUNKS:,} more; all of them with --json or --html")
+
+
+def _count(chunks: int) -> str:
+    return "1 chunk" if chunks == 1 else f"{chunks:,} chunks"
+
+
+def _cells(chunk: Chunk) -> tuple[str | Text, ...]:
+    first = " ".join(chunk.content.split())[:_SHOWN_CHARACTERS]
+    numbers = (chunk.index, chunk.start, chunk.end, chunk.token_count, "" if chunk.page is None else chunk.page)
+    return (*map(str, numbers), Text(printable(" › ".join(chunk.heading_path))), Text(printable(first)))

@@ -1,0 +1,90 @@
+"""`rag usage`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from rag_assets.commands.options import Json, Tenant
+from rag_assets.commands.session import ready_database
+from rag_assets.commands.shell import Answer
+
+
+def usage(
+    tenant: Tenant,
+    bot: Annotated[
+        str | None,
+        typer.Option("--bot", help="Only this bot of the tenant. (default: all)", show_default=False),
+    ] = None,
+    as_json: Json = False,
+) -> Answer:
+    """Show what embedding has cost a tenant, and how much of it the cache has saved."""
+    from rag_assets.keys import check_key
+    from rag_assets.store.usage import usage_of
+
+    check_key(tenant, "tenant")
+    if bot is not None:
+        check_key(bot, "bot")
+    with ready_database() as database:
+        found, parts = usage_of(database, tenant, bot)
+    hits, embedded = (sum(getattr(entry, name) for entry in found) for name in ("cache_hits", "embedded"))
+    payload = {
+        "tenant": tenant,
+        "bot": bot,
+        "usage": [{**asdict(entry), "misses": entry.embedded, "hit_rate": entry.hit_rate} for entry in found],
+        "cache": {"entries": sum(part.entries for part in parts), "bytes": sum(part.bytes for part in parts)},
+        "total": {
+            "cache_hits": hits,
+            "misses": embedded,
+            "hit_rate": hits / (hits + embedded) if hits + embedded else None,
+            "embedded": embedded,
+            "tokens": sum(entry.tokens for entry in found),
+            "cost_usd": sum(entry.cost_usd for entry in found),
+        },
+    }
+    return Answer(payload, lambda console: _show(console, payload))
+
+
+def _show(console: Console, payload: dict[str, Any]) -> None:
+    whose = payload["tenant"] if payload["bot"] is None else f"{payload['tenant']}/{payload['bot']}"
+    if not payload["usage"]:
+        console.print(f"{whose}: nothing was embedded yet", markup=False)
+        return
+    table = Table("profile", "model", "role", "cached", "size", "hits", "misses", "hit rate", "tokens", "cost")
+    for column in table.columns[3:]:
+        column.justify = "right"
+    for entry in payload["usage"]:
+        counts = (f"{entry[name]:,}" for name in ("cache_hits", "misses"))
+        table.add_row(
+            entry["profile"],
+            entry["model_key"].rpartition(":")[0],
+            entry["role"],
+            f"{entry['entries']:,}",
+            _size(entry["bytes"]),
+            *counts,
+            _percent(entry["hit_rate"]),
+            f"{entry['tokens']:,}",
+            f"${entry['cost_usd']:.4f}",
+        )
+    console.print(table)
+    total, cache = payload["total"], payload["cache"]
+    console.print(
+        f"{whose}: {cache['entries']:,} vectors in the cache ({_size(cache['bytes'])}), hit rate "
+        f"{_percent(total['hit_rate'])}, {total['tokens']:,} tokens, ${total['cost_usd']:.4f}",
+        markup=False,
+    )
+
+
+def _percent(share: float | None) -> str:
+    return "–" if share is None else f"{share:.1%}"
+
+
+def _size(size: int) -> str:
+    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if size >= factor:
+            return f"{size / factor:.1f} {unit}"
+    return f"{size} B"

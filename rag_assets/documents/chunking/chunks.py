@@ -1,0 +1,82 @@
+"""Each strategy's parts, put together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from rag_assets.documents.chunking.context import Context
+from rag_assets.documents.chunking.recursive import recursive_spans
+from rag_assets.documents.chunking.spec import ChunkingSpec
+from rag_assets.documents.chunking.windows import Span, window_spans
+from rag_assets.documents.model import Chunk, Document
+from rag_assets.documents.outline import Outline
+
+if TYPE_CHECKING:
+    from rag_assets.documents.chunking.plan import Plan
+
+
+def chunk_document(document: Document, spec: ChunkingSpec) -> list[Chunk]:
+    """Divide a document into chunks of at most `spec.size` characters or tokens.
+
+    `document.text[c.start:c.end] == c.content` for every chunk. Starts and ends strictly increase, no chunk
+    is blank or begins or ends with white space, and every character that is not white space is in a chunk: in
+    exactly one where the overlap is 0. A chunk begins at most `spec.overlap` before the end of the last one, and
+    at a heading without any overlap. No chunk begins or ends within what is shown as one character, unless that
+    alone is larger than the size.
+
+    - `recursive`: as large as allowed, cut where the text is divided best: page, block, line, sentence, word.
+    - `character`, `token`: as large as allowed, wherever that ends; `token` at the end of a word where one is near.
+    - `sentence`, `paragraph`: as many whole ones as fit. What sentences repeat are whole sentences.
+    - `markdown`: a section with all that is nested in it where that fits; else its parts, small siblings together.
+    - `faq`: a question with its answer, and never two; what is no pair, as `paragraph` would.
+    - `code`: functions and classes whole where they fit, small neighbours together, by the syntax tree. What is
+      no code in a known language, as `markdown` would.
+    - `hybrid`: pairs, code or sections, whichever the document has, and pieces under a quarter of the size joined.
+
+    All but the first two keep tables and code blocks whole where they fit, and cut those that do not between
+    lines; `recursive` does neither. `Chunk.context` holds what `spec.context_header` asks for, and but for
+    `recursive` without it, the header row of a table or the question that the chunk continues.
+
+    Raises:
+        TokenizerUnavailable: the tokenizer cannot be loaded.
+    """
+    outline = Outline(document.blocks)
+    if spec.strategy == "recursive":
+        return _recursive(document, outline, spec)
+    from rag_assets.documents.chunking.plan import make_plan  # syntax trees take 50 ms to import
+
+    plan = make_plan(document, outline, spec)
+    spans = window_spans(document.text, plan.ruler, plan.cutter)
+    return _chunks(document, outline, spans, _context(document, outline, spec, plan))
+
+
+def _recursive(document: Document, outline: Outline, spec: ChunkingSpec) -> list[Chunk]:
+    text = document.text
+    spans = recursive_spans(text, outline, spec.size, spec.overlap)
+    if spec.context_header:
+        return _chunks(document, outline, spans, _context(document, outline, spec, None))
+    if not outline.flat:
+        return _chunks(document, outline, spans, None)
+    return [Chunk(index, text[start:end], start, end) for index, (start, end) in enumerate(spans)]
+
+
+def _context(document: Document, outline: Outline, spec: ChunkingSpec, plan: Plan | None) -> Context:
+    pairs, code = (plan.pairs, plan.code) if plan else ([], None)
+    return Context(document, outline, spec.context_header, pairs, code)
+
+
+def _chunks(document: Document, outline: Outline, spans: Iterable[Span], context: Context | None) -> list[Chunk]:
+    return [
+        Chunk(
+            index=index,
+            content=document.text[start:end],
+            start=start,
+            end=end,
+            page=outline.page(start),
+            page_end=outline.page(end - 1),
+            heading_path=outline.headings(start),
+            context=context.of(start, end) if context else "",
+        )
+        for index, (start, end) in enumerate(spans)
+    ]

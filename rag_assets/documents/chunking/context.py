@@ -1,0 +1,110 @@
+"""What a model reads in front of a chunk: where it stands, and what its first lines would mean nothing without."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from rag_assets.documents.chunking.pairs import Pair
+from rag_assets.documents.model import Block, Document
+from rag_assets.documents.outline import Outline
+
+if TYPE_CHECKING:
+    from rag_assets.documents.chunking.syntax import CodeOutline, Definition
+
+MAX_CONTEXT = 300  # characters, line feeds included
+_MAX_PART = 100  # characters of one heading, symbol or path
+_MOST_SYMBOLS = 5
+
+
+class Context:
+    """Makes the context of any chunk: at most two lines, `MAX_CONTEXT` characters in all.
+
+    The first, only with `header`: title and headings, or for code `path • symbol • kind • summary • documentation`.
+    The second: the header row of a table, or the question, that the chunk continues.
+    """
+
+    def __init__(
+        self, document: Document, outline: Outline, header: bool, pairs: list[Pair], code: CodeOutline | None
+    ) -> None:
+        self._text = document.text
+        self._title = _squeezed(document.title)
+        self._path = _squeezed(str(document.metadata.get("path") or document.title or ""))
+        self._outline = outline
+        self._header = header
+        self._code = code
+        self._tables = [block for block in outline.blocks if block.kind == "table"]
+        self._table_starts = [block.start for block in self._tables]
+        self._pairs = pairs
+        self._pair_starts = [pair.start for pair in pairs]
+
+    def of(self, start: int, end: int) -> str:
+        """Return the context of the chunk from `start` to `end`; "" where there is nothing to say."""
+        lead = self._table_header(start) or self._question(start)
+        headline = self._headline(start, end) if self._header else ""
+        if headline and lead:
+            headline = _clipped(headline, MAX_CONTEXT // 2)
+            lead = "" if lead == headline else lead
+        if headline and lead:
+            return f"{headline}\n{_clipped(lead, MAX_CONTEXT - len(headline) - 1)}"
+        return _clipped(headline or lead, MAX_CONTEXT)
+
+    def _headline(self, start: int, end: int) -> str:
+        if self._code is not None:
+            return _code_line(self._path, self._code.described(start, end))
+        first, last = self._outline.headings(start), self._outline.headings(end - 1)
+        shared = [one for one, other in zip(first, last, strict=False) if one == other]
+        parts = [self._title, *map(_squeezed, shared)]
+        return _joined(" › ", dict.fromkeys(parts))
+
+    def _table_header(self, start: int) -> str:
+        position = bisect_right(self._table_starts, start) - 1
+        if position < 0 or self._tables[position].end <= start:
+            return ""
+        return _header_row(self._text, self._tables[position], start)
+
+    def _question(self, start: int) -> str:
+        position = bisect_right(self._pair_starts, start) - 1
+        if position < 0 or not self._pairs[position].question_end <= start < self._pairs[position].end:
+            return ""
+        pair = self._pairs[position]
+        return _squeezed(self._text[pair.start : pair.question_end].lstrip("# "))
+
+
+def _header_row(text: str, table: Block, start: int) -> str:
+    """Return the first row of cells of a table, where that is in front of `start`; a caption may precede it."""
+    begin = table.start
+    while begin < start:
+        end = text.find("\n", begin, table.end)
+        if end < 0 or end >= start:
+            return ""
+        line = text[begin : min(end, begin + 2 * MAX_CONTEXT)]
+        if "|" in line or "\t" in line or "," in line:
+            return _squeezed(line)
+        begin = end + 1
+    return ""
+
+
+def _code_line(path: str, definitions: list[Definition]) -> str:
+    if not definitions:
+        return path
+    symbols = ", ".join(definition.symbol for definition in definitions[:_MOST_SYMBOLS])
+    summary, _, rest = definitions[0].documentation.partition("\n")
+    return _joined(" • ", (path, symbols, definitions[0].kind, _squeezed(summary), _squeezed(rest)))
+
+
+def _joined(separator: str, parts: Iterable[str]) -> str:
+    """Join what is not empty; of more than fits, the middle gives way: the title and the last headings matter."""
+    kept = [_clipped(part, _MAX_PART) for part in parts if part]
+    while len(kept) > 2 and len(separator.join(kept)) > MAX_CONTEXT:
+        del kept[1]
+    return separator.join(kept)
+
+
+def _squeezed(text: str) -> str:
+    return " ".join(text[: 4 * MAX_CONTEXT].split())
+
+
+def _clipped(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1].rstrip() + "…"

@@ -1,0 +1,62 @@
+"""Which language a piece of source code is in, and its grammar."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from functools import lru_cache
+
+from tree_sitter import Language, Parser
+
+from rag_assets.documents.model import Document
+
+# content type: module and function of the grammar
+_GRAMMARS = {
+    "text/x-python": ("tree_sitter_python", "language"),
+    "text/javascript": ("tree_sitter_javascript", "language"),
+    "text/x-typescript": ("tree_sitter_typescript", "language_typescript"),
+    "text/x-go": ("tree_sitter_go", "language"),
+    "text/x-java": ("tree_sitter_java", "language"),
+    "text/x-rust": ("tree_sitter_rust", "language"),
+    "text/x-c": ("tree_sitter_c", "language"),
+    "text/x-c++": ("tree_sitter_cpp", "language"),
+    "text/x-ruby": ("tree_sitter_ruby", "language"),
+    "application/x-php": ("tree_sitter_php", "language_php"),
+    "text/x-shellscript": ("tree_sitter_bash", "language"),
+}
+# What a record's text must hold to be taken for code, where nothing names its type.
+_SIGNS = (
+    ("text/x-python", re.compile(r"^[ \t]*(?:async +)?def +\w+ *\(|^class +\w+[^\n]*:[ \t]*$", re.MULTILINE)),
+    ("text/x-go", re.compile(r"^package +\w+\s*$|^func +[\w(][^\n]*\{", re.MULTILINE)),
+    ("text/x-rust", re.compile(r"^\s*(?:pub +)?(?:fn|impl|struct|enum|trait)\b[^\n]*[{;]", re.MULTILINE)),
+    ("application/x-php", re.compile(r"\A\s*<\?php")),
+    ("text/x-java", re.compile(r"^\s*(?:public|private|protected) +[\w<>\[\] ]+[({]", re.MULTILINE)),
+    (
+        "text/javascript",
+        re.compile(r"^\s*(?:export +|async +)*function\b|^(?:const|let|var) +\w+ *=", re.MULTILINE),
+    ),
+)
+_SAMPLE = 20_000  # characters
+
+
+def language_of(document: Document) -> str | None:
+    """Return the content type of the code that a document is, or None for a document of another kind.
+
+    Text of no particular type is taken for code where it looks like it and parses without an error.
+    """
+    if document.content_type in _GRAMMARS:
+        return document.content_type
+    if document.content_type != "text/plain":
+        return None
+    sample = document.text[:_SAMPLE]
+    for kind, signs in _SIGNS:
+        if signs.search(sample) and not parser_for(kind).parse(sample.encode()).root_node.has_error:
+            return kind
+    return None
+
+
+@lru_cache(maxsize=len(_GRAMMARS))
+def parser_for(content_type: str) -> Parser:
+    """Return the parser of a language that `language_of` names."""
+    module, function = _GRAMMARS[content_type]
+    return Parser(Language(getattr(importlib.import_module(module), function)()))

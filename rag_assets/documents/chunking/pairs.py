@@ -1,0 +1,75 @@
+"""Questions with their answers, however a document writes them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from rag_assets.documents.chunking.recursive import next_nonspace
+from rag_assets.documents.chunking.structure import Sections
+from rag_assets.documents.model import Block
+from rag_assets.documents.outline import Outline
+
+_QUESTION = re.compile(
+    r"^[^\S\n]*(?:\*\*)?(?:Q|Question|Frage|Pregunta)(?:\*\*)?[ \t]*\d*[ \t]*[:.)]\s*\S", re.MULTILINE
+)
+_ENDINGS = ("?", "？", "؟", "՞", ";")
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A question from `start` to `question_end`, and its answer up to `end`."""
+
+    start: int
+    question_end: int
+    end: int
+
+
+def find_pairs(text: str, outline: Outline) -> list[Pair]:
+    """Return the pairs of a document: by its question blocks, else by headings that ask, else by lines `Q: …`."""
+    spans = [(block.start, block.end) for block in outline.blocks if block.kind == "question"]
+    if not spans:
+        pairs = _asking_headings(text, outline)
+        if pairs:
+            return pairs
+        spans = [
+            (next_nonspace(text, match.start()), _line_end(text, match.end())) for match in _QUESTION.finditer(text)
+        ]
+    ends = [*(start for start, _ in spans[1:]), *([len(text)] if spans else [])]
+    return [Pair(start, question_end, end) for (start, question_end), end in zip(spans, ends, strict=True)]
+
+
+def _asking_headings(text: str, outline: Outline) -> list[Pair]:
+    """Return a pair for each heading that asks, up to the next heading that is not below it.
+
+    A heading that has others that ask below it is the title of a collection.
+    """
+    headings = [block for block in outline.blocks if block.kind == "heading"]
+    pairs: list[Pair] = []
+    unended: list[Block] = []
+    for heading in [*headings, Block("heading", len(text), len(text))]:
+        while unended and len(unended[-1].heading_path) >= len(heading.heading_path):
+            question = unended.pop()
+            if not pairs or pairs[-1].start < question.start:
+                pairs.append(Pair(question.start, question.end, heading.start))
+        if _asks(text[heading.start : heading.end]):
+            unended.append(heading)
+    return pairs
+
+
+def pair_sections(text: str, pairs: list[Pair]) -> Sections:
+    """Return the pairs, and what is between them, as sections side by side."""
+    edges = {edge for pair in pairs for edge in (pair.start, next_nonspace(text, pair.end))}
+    starts = sorted(edges - {len(text)})
+    depths = [1] * len(starts)
+    return Sections(starts, depths, depths)
+
+
+def _asks(heading: str) -> bool:
+    # The line of the words, not the rule under them that Markdown also writes headings with.
+    return heading.partition("\n")[0].rstrip(" #*_").endswith(_ENDINGS)
+
+
+def _line_end(text: str, start: int) -> int:
+    end = text.find("\n", start)
+    return end if end >= 0 else len(text)

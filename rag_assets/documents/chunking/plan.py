@@ -1,0 +1,103 @@
+"""What each strategy but the default one is put together from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from rag_assets.documents.building import paragraphs
+from rag_assets.documents.chunking.pairs import Pair, find_pairs, pair_sections
+from rag_assets.documents.chunking.sentences import sentence_starts
+from rag_assets.documents.chunking.spec import ChunkingSpec
+from rag_assets.documents.chunking.structure import BoundaryCutter, Interior, StructureCutter, heading_sections
+from rag_assets.documents.chunking.syntax import CodeOutline, code_outline
+from rag_assets.documents.chunking.tokenizers import DEFAULT_TOKENIZER, load_counter
+from rag_assets.documents.chunking.tokens import Tokens
+from rag_assets.documents.chunking.windows import CharacterCutter, Characters, Cutter, Ruler, WordCutter
+from rag_assets.documents.model import Document
+from rag_assets.documents.outline import Outline
+
+_LEAST = 4  # a piece smaller than this part of the size goes on into what follows, where a strategy joins at all
+_CHARACTERS_PER_TOKEN = 4  # about; decides only how far a syntax tree is opened
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How one document is cut, and what is known of it for the context of its chunks."""
+
+    ruler: Ruler
+    cutter: Cutter
+    pairs: list[Pair] = field(default_factory=list)
+    code: CodeOutline | None = None
+
+
+def make_plan(document: Document, outline: Outline, spec: ChunkingSpec) -> Plan:
+    """Return the plan of a strategy. Raises TokenizerUnavailable."""
+    ruler: Ruler = Characters(spec.size, spec.overlap)
+    if spec.unit == "tokens":
+        counter = load_counter(spec.tokenizer or DEFAULT_TOKENIZER)
+        ruler = Tokens(document.text, counter, spec.size, spec.overlap)
+    return _STRATEGIES[spec.strategy](document, outline, spec, ruler)
+
+
+def _character(document: Document, outline: Outline, spec: ChunkingSpec, ruler: Ruler) -> Plan:
+    return Plan(ruler, CharacterCutter(document.text, ruler))
+
+
+def _token(document: Document, outline: Outline, spec: ChunkingSpec, ruler: Ruler) -> Plan:
+    return Plan(ruler, WordCutter(document.text, ruler))
+
+
+def _sentence(document: Document, outline: Outline, spec: ChunkingSpec, ruler: Ruler) -> Plan:
+    interior = Interior(document.text, outline, ruler)
+    return Plan(ruler, BoundaryCutter(interior, sentence_starts(document.text, outline), whole_overlap=True))
+
+
+def _paragraph(document: Document, outline: Outline, spec: ChunkingSpec, ruler: Ruler) -> Plan:
+    interior = Interior(document.text, outline, ruler)
+    divided = outline if outline.blocks else Outline((*document.blocks, *paragraphs(document.text)))
+    boundaries = sorted({offset for offsets in divided.divisions for offset in offsets})
+    return Plan(ruler, BoundaryCutter(interior, boundaries, whole_overlap=False))
+
+
+def _markdown(document: Document, outline: Outline, spec: ChunkingSpec, ruler: Ruler) -> Plan:
+    interior = Interior(document.text, outline, ruler)
+    return Plan(ruler, StructureCutter(interior, heading_sections(outline)))
+
+
+def _faq(document: Document, outline: Outline, spec: ChunkingSpec, ruler: Ruler) -> Plan:
+    pairs = find_pairs(document.text, outline)
+    interior = Interior(document.text, outline, ruler)
+    return Plan(ruler, StructureCutter(interior, pair_sections(document.text, pairs), merge=False), pairs)
+
+
+def _code(document: Document, outline: Outline, spec: ChunkingSpec, ruler: Ruler) -> Plan:
+    size = spec.size if spec.unit == "characters" else spec.size * _CHARACTERS_PER_TOKEN
+    code = code_outline(document, size)
+    if code is None:
+        return _markdown(document, outline, spec, ruler)
+    interior = Interior(document.text, outline, ruler)
+    return Plan(ruler, StructureCutter(interior, code.sections, least=spec.size // _LEAST), code=code)
+
+
+def _hybrid(document: Document, outline: Outline, spec: ChunkingSpec, ruler: Ruler) -> Plan:
+    if any(block.kind == "question" for block in outline.blocks):
+        return _faq(document, outline, spec, ruler)
+    plan = _code(document, outline, spec, ruler)
+    if plan.code is not None:
+        return plan
+    interior = Interior(document.text, outline, ruler)
+    return Plan(ruler, StructureCutter(interior, heading_sections(outline), least=spec.size // _LEAST))
+
+
+_Build = Callable[[Document, Outline, ChunkingSpec, Ruler], Plan]
+_STRATEGIES: dict[str, _Build] = {
+    "character": _character,
+    "token": _token,
+    "sentence": _sentence,
+    "paragraph": _paragraph,
+    "markdown": _markdown,
+    "faq": _faq,
+    "code": _code,
+    "hybrid": _hybrid,
+}

@@ -1,0 +1,220 @@
+"""E-mail (RFC 5322, `.eml`): the message, and each attachment as a source of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from dataclasses import dataclass, field
+from email import message_from_bytes
+from email.header import decode_header, make_header
+from email.message import Message
+from email.utils import parsedate_to_datetime
+
+from lxml import html  # type: ignore[import-untyped]
+
+from rag_assets.documents.building import TextBuilder, paragraphs, whole_file
+from rag_assets.documents.html_blocks import add_blocks
+from rag_assets.documents.model import Document, Record
+from rag_assets.documents.nested import Collected, opened
+from rag_assets.documents.normalize import decode, normalize
+from rag_assets.errors import ParseError
+
+_TYPE = "message/rfc822"
+_HEADERS = ("From", "To", "Cc", "Date")
+_ENCRYPTED = frozenset({"multipart/encrypted", "application/pkcs7-mime", "application/x-pkcs7-mime"})
+_SIGNATURES = frozenset({"application/pgp-signature", "application/pkcs7-signature", "application/x-pkcs7-signature"})
+_MUCH_SHORTER = 0.5  # a text alternative with fewer words than this share of the HTML's is only a stub
+_UNSAFE = re.compile(r"[\x00-\x1f/\\]+")
+MAX_PARTS = 10_000
+
+
+@dataclass(frozen=True)
+class Body:
+    """A part of what a mail says: HTML or plain text."""
+
+    text: str
+    is_html: bool = False
+
+    @property
+    def words(self) -> int:
+        return len(_built([self]).document().text.split())
+
+
+@dataclass
+class Attachment:
+    name: str
+    data: bytes
+    content_type: str | None = None
+
+
+@dataclass
+class Letter:
+    """A mail of any format: what it says about itself, its bodies in order, and its attachments."""
+
+    subject: str = ""
+    headers: dict[str, str] = field(default_factory=dict)
+    bodies: list[Body] = field(default_factory=list)
+    attachments: list[Attachment] = field(default_factory=list)
+
+    def document(self, content_type: str, unread: list[str]) -> Document:
+        builder = TextBuilder()
+        builder.add("heading", " ".join(self.subject.split()))
+        builder.add("paragraph", "\n".join(f"{name}: {value}" for name, value in self.headers.items() if value))
+        _built(self.bodies, builder)
+        metadata: dict[str, object] = {name.lower(): value for name, value in self.headers.items() if value}
+        if self.attachments:
+            metadata["attachments"] = [attachment.name for attachment in self.attachments]
+        if unread:
+            metadata["attachments_not_read"] = unread
+        return builder.document(title=self.subject, content_type=content_type, metadata=metadata)
+
+    def records(self, name: str, content_type: str) -> list[Record]:
+        """Return the record of the message, and those of its attachments with their names as keys."""
+        collected = Collected()
+        with opened() as budget:
+            for attachment in self.attachments:
+                path = collected.unique(attachment.name)
+                collected.add(attachment.data, path, attachment.content_type, budget)
+        document = self.document(content_type, collected.unread)
+        if not self.subject and not any(body.text.strip() for body in self.bodies):
+            return [Record("", name, "no_text", error="the mail has no subject and no text"), *collected.records]
+        return [*whole_file(document, name), *collected.records]
+
+
+def parse_eml(data: bytes, name: str, content_type: str | None) -> list[Record]:
+    """Parse a mail or a web page saved as MHTML.
+
+    Of alternatives the plain text is taken, unless it says much less than the HTML. Pictures that the text shows
+    are passed over; other attachments are parsed by their own kinds.
+
+    Raises:
+        ParseError: no mail, or an encrypted one.
+    """
+    message = message_from_bytes(data)
+    if not message.keys():
+        raise ParseError("the file has no mail headers: it is no mail")
+    letter = Letter(_header(message, "Subject"))
+    letter.headers = {key: value for key in _HEADERS if (value := _header(message, key))}
+    _take(message, letter)
+    if not letter.bodies and any(part.get_content_type() in _ENCRYPTED for part in message.walk()):
+        raise ParseError("the mail is encrypted, or signed in a way that hides its text")
+    return letter.records(name, _TYPE)
+
+
+def _header(message: Message, name: str) -> str:
+    # The raw value: the parsed one has already lost bytes that the standard forbids and old programs write.
+    raw = next((str(value) for key, value in message.raw_items() if key.lower() == name.lower()), "")
+    text = " ".join(normalize(_decoded_words(raw)).split())
+    return _iso(text) if name == "Date" else text
+
+
+def _decoded_words(raw: str) -> str:
+    """Return a header's text with its encoded words (RFC 2047) decoded, as far as they can be."""
+    with contextlib.suppress(ParseError, UnicodeError):
+        raw = decode(raw.encode("utf-8", "surrogateescape"))
+    with contextlib.suppress(LookupError, ValueError):
+        return str(make_header(decode_header(raw)))
+    return raw
+
+
+def _iso(date: str) -> str:
+    try:
+        return parsedate_to_datetime(date).isoformat(sep=" ")
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return date
+
+
+def _take(part: Message, letter: Letter) -> None:
+    kind = part.get_content_type()
+    if kind == "multipart/alternative":
+        letter.bodies += _best(part, letter)
+    elif part.is_multipart() and kind != "message/rfc822":
+        for inner in _inner(part):
+            _take(inner, letter)
+    elif kind == "message/rfc822":
+        letter.attachments += [_forwarded(inner) for inner in _inner(part)]
+    elif _is_body(part):
+        letter.bodies.append(_body(part))
+    elif kind not in _ENCRYPTED | _SIGNATURES and not _is_shown_picture(part):
+        letter.attachments.append(_attachment(part))
+
+
+def _inner(part: Message) -> list[Message]:
+    payload = part.get_payload()
+    return [inner for inner in payload if isinstance(inner, Message)] if isinstance(payload, list) else []
+
+
+def _best(part: Message, letter: Letter) -> list[Body]:
+    choices = []
+    for inner in _inner(part):
+        alone = Letter()
+        _take(inner, alone)
+        letter.attachments += alone.attachments
+        choices.append(alone.bodies)
+    rich = next((bodies for bodies in choices if any(body.is_html for body in bodies)), [])
+    plain = next((bodies for bodies in choices if bodies and not any(body.is_html for body in bodies)), [])
+    words = sum(body.words for body in plain)
+    return rich if rich and words < _MUCH_SHORTER * sum(body.words for body in rich) else plain or rich
+
+
+def _is_body(part: Message) -> bool:
+    kind = part.get_content_type()
+    named = part.get_content_disposition() == "attachment" or part.get_filename()
+    return kind in ("text/plain", "text/html", "text/enriched") and not named
+
+
+def _is_shown_picture(part: Message) -> bool:
+    return (
+        part.get_content_maintype() in ("image", "font")
+        and part.get_content_disposition() != "attachment"
+        and bool(part["Content-ID"] or part["Content-Location"])
+    ) or part.get_content_type() == "text/css"
+
+
+def _payload(part: Message) -> bytes:
+    payload = part.get_payload(decode=True)
+    return payload if isinstance(payload, bytes) else b""
+
+
+def _body(part: Message) -> Body:
+    data = _payload(part)
+    try:
+        text = decode(data, part.get_content_charset())
+    except ParseError:
+        text = data.decode("utf-8", "replace")
+    is_html = part.get_content_type() == "text/html"
+    flowed = not is_html and str(part.get_param("format", "")).lower() == "flowed"
+    return Body(_unflowed(text) if flowed else text, is_html)
+
+
+def _unflowed(text: str) -> str:
+    """Join the lines that end in a space, which RFC 3676 has wrapped; the signature's mark is not one of them."""
+    return re.sub(r"(?<!\n--)(?<=\S) \r?\n(?![>\r\n])", " ", text)
+
+
+def _attachment(part: Message) -> Attachment:
+    kind = part.get_content_type()
+    name = _file_name(part.get_filename() or "")
+    return Attachment(name or f"attachment.{part.get_content_subtype()}", _payload(part), kind)
+
+
+def _forwarded(message: Message) -> Attachment:
+    subject = _file_name(_header(message, "Subject"))[:100]
+    return Attachment(f"{subject or 'message'}.eml", message.as_bytes(), _TYPE)
+
+
+def _file_name(name: str) -> str:
+    return " ".join(_UNSAFE.sub("_", normalize(_decoded_words(name))).split()).strip(". ")
+
+
+def _built(bodies: list[Body], builder: TextBuilder | None = None) -> TextBuilder:
+    builder = builder or TextBuilder()
+    for body in bodies:
+        text = normalize(body.text)
+        if not body.is_html:
+            for block in paragraphs(text):
+                builder.add("paragraph", text[block.start : block.end])
+        elif text.strip():
+            parser = html.HTMLParser(encoding="utf-8", remove_comments=True)
+            add_blocks(html.document_fromstring(text.encode(), parser=parser), builder)
+    return builder

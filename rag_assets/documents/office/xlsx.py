@@ -1,0 +1,220 @@
+"""Workbooks (OOXML): sheets with their tables, charts, comments and drawn text."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterator
+
+from rag_assets.documents.building import HeadingPath, TextBuilder, whole_file
+from rag_assets.documents.model import Record
+from rag_assets.documents.office.cells import format_kind, shown
+from rag_assets.documents.office.drawings import chart_blocks, drawn_paragraphs, is_graphic
+from rag_assets.documents.office.names import C, R
+from rag_assets.documents.office.package import MAX_STREAMED, Package, transitional
+from rag_assets.documents.office.properties import core_properties
+from rag_assets.documents.office.sheets import SheetRow, add_sheet
+from rag_assets.documents.safe_xml import Element, attribute, child, children, stream, whole_text
+from rag_assets.errors import ParseError
+
+_TYPE = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+_REFERENCE = re.compile(r"\$?([A-Z]{1,3})\$?([0-9]{1,7})")
+_MERGED = re.compile(rb"<(?:\w+:)?mergeCell\s[^>]*?ref=[\"']([A-Z0-9$:]+)")
+_MAX_MERGED = 100_000  # ranges, a sheet
+_MAX_COVERED = 100  # columns
+_THREAD_COPY = "tc="  # how the author of a comment begins that stands in for a thread, for old programs
+
+
+def parse_xlsx(data: bytes, name: str, content_type: str | None) -> list[Record]:
+    """Parse a workbook: each sheet is a section. Formulas give their last computed value; hidden sheets count.
+
+    A value that is merged over several rows is repeated in each of them.
+
+    Raises:
+        ParseError: damaged, or with a part that is too large.
+    """
+    reader = _Workbook(Package(data))
+    for title, path in reader.sheets():
+        reader.read(title, path)
+    facts = core_properties(reader.package)
+    return whole_file(reader.builder.document(content_type=_TYPE, **facts), name, "no sheet holds anything")
+
+
+class _Workbook:
+    def __init__(self, package: Package) -> None:
+        self.package = package
+        self.builder = TextBuilder()
+        self.path = package.main_part("xl/workbook.xml")
+        self.root = package.xml(self.path)
+        self.since_1904 = attribute(child(self.root, "workbookPr"), "date1904") in ("1", "true")
+        self.strings = list(self._strings())
+        self.kinds = self._formats()
+
+    def sheets(self) -> Iterator[tuple[str, str]]:
+        """Yield each sheet's name and path, in the order of the tabs."""
+        relations = self.package.relations(self.path)
+        for sheet in children(child(self.root, "sheets"), "sheet"):
+            relation = relations.get(sheet.get(f"{R}id") or "")
+            if relation is not None:
+                yield sheet.get("name") or "", relation.target
+
+    def _streamed(self, path: str, *tags: str) -> Iterator[Element]:
+        data = self.package.read(path, MAX_STREAMED)
+        return iter(()) if data is None else stream(transitional(data), f"the part {path}", *tags)
+
+    def _strings(self) -> Iterator[str]:
+        for path in self.package.related(self.path, "sharedStrings"):
+            for item in self._streamed(path, "si"):
+                yield _rich(item)
+
+    def _formats(self) -> list[str]:
+        """Return what each cell style makes of a number."""
+        paths = self.package.related(self.path, "styles")
+        root = self.package.xml(paths[0]) if paths else None
+        codes = {
+            attribute(code, "numFmtId"): attribute(code, "formatCode")
+            for code in children(child(root, "numFmts"), "numFmt")
+        }
+        numbers = (attribute(style, "numFmtId") for style in children(child(root, "cellXfs"), "xf"))
+        return [format_kind(int(n) if n.isdecimal() else 0, codes.get(n, "")) for n in numbers]
+
+    def read(self, title: str, path: str) -> None:
+        self.builder.headings = HeadingPath()
+        if path.lower() not in self.package.names:
+            raise ParseError(f"the sheet {title!r} is missing: the file is damaged")
+        add_sheet(self.builder, title, self._rows(path))
+        self._attached(path)
+
+    def _rows(self, path: str) -> Iterator[SheetRow]:
+        data = self.package.read(path, MAX_STREAMED) or b""
+        merged, number = _Merged(_MERGED.findall(data)), -1
+        for element in stream(transitional(data), f"the part {path}", "row"):
+            stated = element.get("r") or ""
+            number = int(stated) - 1 if stated.isdecimal() else number + 1
+            cells = dict(self._cells(element))
+            # Only where the row says something itself: a title merged over ten rows stays one line.
+            if cells:
+                yield number, merged.fill(number, cells)
+
+    def _cells(self, row: Element) -> Iterator[tuple[int, str]]:
+        column = -1
+        for cell in row:
+            letters = (cell.get("r") or "").rstrip("0123456789")
+            column = _column(letters) if letters.isalpha() and letters.isascii() else column + 1
+            text = self._value(cell)
+            if text and not text.isspace():
+                yield column, text
+
+    def _value(self, cell: Element) -> str:
+        kind, value = cell.get("t") or "n", child(cell, "v")
+        if kind == "inlineStr":
+            return _rich(child(cell, "is"))
+        text = "" if value is None else value.text or ""
+        if kind == "s":
+            return self.strings[int(text)] if text.isdecimal() and int(text) < len(self.strings) else ""
+        if kind == "b":
+            return "TRUE" if text == "1" else "FALSE"
+        return self._number(cell, text) if kind == "n" else text
+
+    def _number(self, cell: Element, text: str) -> str:
+        style = cell.get("s") or ""
+        kind = self.kinds[int(style)] if style.isdecimal() and int(style) < len(self.kinds) else "number"
+        try:
+            return shown(float(text), kind, since_1904=self.since_1904)
+        except (ValueError, OverflowError):
+            return text
+
+    def _attached(self, path: str) -> None:
+        """Append what lies over the cells: text boxes, charts, comments."""
+        for relation in self.package.relations(path).values():
+            if relation.kind == "drawing":
+                self._drawing(relation.target)
+            elif relation.kind == "comments":
+                self._comments(relation.target)
+            elif relation.kind == "threadedComment":
+                self._threads(relation.target)
+
+    def _drawing(self, path: str) -> None:
+        root, relations = self.package.xml(path), self.package.relations(path)
+        if root is None:
+            return
+        for body in root.iter("{*}txBody"):
+            self.builder.add("paragraph", "\n".join(drawn_paragraphs(body)))
+        for graphic in filter(is_graphic, root.iter(f"{C}chart")):
+            relation = relations.get(graphic.get(f"{R}id") or "")
+            for kind, text in chart_blocks(self.package, relation.target) if relation else ():
+                self.builder.add("table" if kind == "table" else "paragraph", text)
+
+    def _comments(self, path: str) -> None:
+        root = self.package.xml(path)
+        authors = [whole_text(author) for author in children(child(root, "authors"), "author")]
+        for comment in children(child(root, "commentList"), "comment"):
+            number = comment.get("authorId") or ""
+            author = authors[int(number)] if number.isdecimal() and int(number) < len(authors) else "unknown"
+            text = " ".join(_rich(child(comment, "text")).split())
+            if text and not author.startswith(_THREAD_COPY):
+                self._comment(comment, author, text)
+
+    def _comment(self, comment: Element, author: str, text: str) -> None:
+        self.builder.add("paragraph", f"[Comment by {author} on {comment.get('ref') or '?'}]: {text}")
+
+    def _threads(self, path: str) -> None:
+        people = {}
+        for target in self.package.related(self.path, "person"):
+            root = self.package.xml(target)
+            people.update({one.get("id") or "": one.get("displayName") or "" for one in children(root, "person")})
+        for comment in children(self.package.xml(path), "threadedComment"):
+            text = whole_text(child(comment, "text"))
+            if text:
+                self._comment(comment, people.get(comment.get("personId") or "") or "unknown", text)
+
+
+def _rich(item: Element | None) -> str:
+    """Return the text of a string item, without the phonetic hints of Japanese text."""
+    if item is None:
+        return ""
+    own = "".join(text.text or "" for text in children(item, "t"))
+    return own + "".join(text.text or "" for run in children(item, "r") for text in children(run, "t"))
+
+
+@functools.lru_cache(maxsize=1024)
+def _column(letters: str) -> int:
+    number = 0
+    for letter in letters[:3].upper():
+        number = number * 26 + ord(letter) - ord("A") + 1
+    return number - 1
+
+
+class _Merged:
+    """The merged ranges of a sheet, while its rows go by."""
+
+    def __init__(self, references: list[bytes]) -> None:
+        self.ranges: dict[tuple[int, int], tuple[int, int]] = {}  # first (row, column) to last
+        for reference in references[:_MAX_MERGED]:
+            ends = [_REFERENCE.fullmatch(part) for part in reference.decode("ascii", "replace").split(":")]
+            if len(ends) == 2 and ends[0] and ends[1]:
+                first, last = ((int(end.group(2)) - 1, _column(end.group(1))) for end in ends if end)
+                self.ranges[first] = (last[0], min(last[1], first[1] + _MAX_COVERED))
+        self.open: dict[int, tuple[int, int, str]] = {}  # column to (last row, last column, value)
+
+    def fill(self, number: int, cells: dict[int, str]) -> dict[int, str]:
+        """Return the cells of a row with the values that reach down into it, and with those covered sideways empty."""
+        if not self.ranges:
+            return cells
+        for column, (bottom, right, value) in list(self.open.items()):
+            if number > bottom:
+                del self.open[column]
+            else:
+                cells.setdefault(column, value)
+                _cover(cells, column, right)
+        for column, value in list(cells.items()):
+            bottom, right = self.ranges.get((number, column), (number, column))
+            _cover(cells, column, right)
+            if bottom > number:
+                self.open[column] = (bottom, right, value)
+        return cells
+
+
+def _cover(cells: dict[int, str], column: int, right: int) -> None:
+    for covered in range(column + 1, right + 1):
+        cells.setdefault(covered, "")

@@ -1,0 +1,72 @@
+"""Quality figures of a source, kept in `document.metadata["quality"]`: how much came in, and what was lost.
+
+    bytes_in               size of the file
+    characters_in          code points after decoding, where the parser decodes text (HTML, Markdown, ...)
+    characters_out         code points of `document.text`
+    replacement_characters U+FFFD in `document.text`: each stands for something that could not be decoded
+    languages              ISO 639-1 codes found in the text, most frequent first
+    pages, pages_without_text, pages_ocr, repeated_lines_dropped, ...   what the parser itself counted
+
+Records of a collection file have only the figures that say something: there is one for each row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from rag_assets.documents.languages import detect
+from rag_assets.documents.model import Document, Record
+
+QUALITY = "quality"
+GIVEN = "quality_given"  # where a file's own metadata has a field named quality, it is kept under this name
+_SIZES_IN = ("bytes_in", "characters_in")
+_REPLACEMENT = "\ufffd"
+
+
+def figures(metadata: Mapping[str, Any] | None = None, **counts: Any) -> dict[str, Any]:
+    """Return metadata with what has been counted, for example by a parser for the document that it makes."""
+    result = dict(metadata or {})
+    before = result.get(QUALITY, {})
+    if not isinstance(before, Mapping):
+        result[GIVEN], before = before, {}
+    result[QUALITY] = {**before, **counts}
+    return result
+
+
+def with_quality(record: Record, bytes_in: int) -> Record:
+    """Return the record with its quality figures, and with the language of its text where no file says it."""
+    document = record.document
+    if record.status != "ready" or document is None:
+        return record
+    replaced = document.text.count(_REPLACEMENT)
+    if record.key:
+        return _with(record, document, {"replacement_characters": replaced}) if replaced else record
+    found: dict[str, Any] = {
+        "bytes_in": bytes_in,
+        "characters_out": len(document.text),
+        "replacement_characters": replaced,
+    }
+    if not _is_code(document):
+        languages = detect(document.text)
+        found["languages"] = list(languages.all)
+        document = replace(document, language=document.language or languages.main)
+    return _with(record, document, found)
+
+
+def _with(record: Record, document: Document, found: Mapping[str, Any]) -> Record:
+    return replace(record, document=replace(document, metadata=figures(document.metadata, **found)))
+
+
+def _is_code(document: Document) -> bool:
+    return bool(document.blocks) and all(block.kind == "code" for block in document.blocks)
+
+
+def lasting(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return metadata without the sizes of the file: a page whose text is the same is the same document."""
+    quality = metadata.get(QUALITY)
+    if not isinstance(quality, Mapping):
+        return dict(metadata)
+    kept = {name: value for name, value in quality.items() if name not in _SIZES_IN}
+    return {**metadata, QUALITY: kept}

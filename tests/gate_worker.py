@@ -1,0 +1,80 @@
+"""A worker in a process of its own that passes the gate again and again, and writes down when.
+
+Run as a script with a `Shift` as JSON for its only argument; each line it prints is `<time> <items> <tokens>`, with
+the time at which the request would have been sent.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+from rag_assets.embedding.profiles import make_profile
+from rag_assets.store.database import Database
+from rag_assets.store.limits import PgGate
+
+PROFILE = make_profile(name="hash-64", provider="hash", model="hash", dimensions=64)
+
+
+@dataclass(frozen=True)
+class Shift:
+    """Whose requests to send, of how many items each (one of `items`, at random), and until when."""
+
+    url: str
+    tenant: str
+    items: Sequence[int]
+    until: float  # time.time()
+    seed: int = 0
+    tokens_per_item: int = 10
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A request that passed the gate."""
+
+    tenant: str
+    at: float
+    items: int
+    tokens: int
+
+
+def start(shift: Shift) -> subprocess.Popen[str]:
+    """A process at work; its output is for `sent_by`."""
+    words = [sys.executable, "-m", "tests.gate_worker", json.dumps(asdict(shift))]
+    return subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+
+
+def sent_by(worker: subprocess.Popen[str], tenant: str) -> list[Sent]:
+    """Wait for the end of a worker, and say what it has sent."""
+    output, _ = worker.communicate(timeout=240)
+    lines = (line.split() for line in output.splitlines() if line.count(" ") == 2)  # a killed one's last is cut
+    return [Sent(tenant, float(at), int(items), int(tokens)) for at, items, tokens in lines]
+
+
+def busiest(sent: Sequence[Sent], seconds: float) -> tuple[int, int]:
+    """The most items, and the most tokens, within any window of so many seconds."""
+    most_items = most_tokens = 0
+    for last in sent:
+        window = [one for one in sent if last.at - seconds < one.at <= last.at]
+        most_items = max(most_items, sum(one.items for one in window))
+        most_tokens = max(most_tokens, sum(one.tokens for one in window))
+    return most_items, most_tokens
+
+
+def main(shift: Shift) -> None:
+    rng = random.Random(shift.seed)
+    with PgGate(Database(shift.url), shift.tenant, "b", PROFILE) as gate:
+        while time.time() < shift.until:
+            items = rng.choice(list(shift.items))
+            tokens = items * shift.tokens_per_item
+            gate.acquire(items, tokens)
+            print(time.time(), items, tokens, flush=True)
+
+
+if __name__ == "__main__":
+    main(Shift(**json.loads(sys.argv[1])))

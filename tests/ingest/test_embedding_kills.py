@@ -1,0 +1,179 @@
+"""Whatever happens while 5,000 chunks are embedded, all are served in the end, and at most one batch is paid twice."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psycopg
+import pytest
+
+from rag_assets.embedding.profiles import make_profile
+from rag_assets.ingest.sources import sync_sources
+from rag_assets.store.database import Database, ensure_database, with_database
+from rag_assets.store.migrate import migrate
+from rag_assets.store.profiles import add_spec
+from rag_assets.store.tenants import add_root, add_tenant
+from tests.embedding.google_server import GoogleServer, Reply, embed, google_server, unit_vectors
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+CHUNKS = 5000
+BATCH = 100
+ROUNDS = 10
+TENANT, BOT = "shaken", "support"
+PROFILE = make_profile(name="gemini-128", provider="google", model="gemini-embedding-2", dimensions=128)
+PREFIX = "title: none | text: "
+PREPARED = "embedding_kills"
+WORKER = Path(__file__).parent.parent / "embed_worker.py"
+
+
+def text_of(number: int) -> str:
+    return f"Part {number} of the pump fits frame {number * 7 % 5003} and is kept on shelf {number % 89}."
+
+
+def prepare(database: Database, folder: Path) -> None:
+    """A tenant whose 5,000 sources have been read, and none embedded."""
+    corpus = folder / "corpus.jsonl"
+    lines = (json.dumps({"_id": f"part-{number}", "text": text_of(number)}) for number in range(CHUNKS))
+    corpus.write_text("\n".join(lines))
+    migrate(database)
+    add_spec(database, PROFILE)
+    add_tenant(database, TENANT, BOT)
+    add_root(database, TENANT, BOT, str(corpus))
+    assert sync_sources(database, TENANT, BOT).changed == CHUNKS
+    database.close()
+
+
+@pytest.fixture(scope="module")
+def new_world(server_url: str, tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], str]:
+    """Makes the URL of a fresh copy of what `prepare` makes."""
+    prepare(Database(ensure_database(server_url, PREPARED)), tmp_path_factory.mktemp("corpus"))
+
+    def make(number: int) -> str:
+        name = f"{PREPARED}_{number}"
+        with psycopg.connect(server_url, autocommit=True) as connection:
+            connection.execute(f"DROP DATABASE IF EXISTS {name}")
+            connection.execute(f"CREATE DATABASE {name} TEMPLATE {PREPARED}")
+        return with_database(server_url, name)
+
+    return make
+
+
+@pytest.fixture
+def google(monkeypatch: pytest.MonkeyPatch) -> Iterator[GoogleServer]:
+    with google_server(monkeypatch) as running:
+        yield running
+
+
+@pytest.fixture
+def rng() -> random.Random:
+    """Its seed is printed, and so in the report of a failure; give it as RAG_KILLS_SEED to see the same again."""
+    seed = int(os.environ.get("RAG_KILLS_SEED") or random.randrange(1_000_000))
+    print(f"RAG_KILLS_SEED={seed}")
+    return random.Random(seed)
+
+
+def start(url: str) -> subprocess.Popen[str]:
+    words = [sys.executable, str(WORKER), url, TENANT, BOT, PROFILE.name]
+    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def finish(url: str) -> dict[str, int]:
+    """An ingest that nobody disturbs: what it embedded and what it found."""
+    with start(url) as process:
+        out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    counts: dict[str, int] = json.loads(out)
+    return counts
+
+
+class AtItem:
+    """Answers rightly, and strikes with the request that brings the given item.
+
+    `strike` is called before the answer, which is paid for and never arrives; with it; or a moment later.
+    """
+
+    MOMENTS = ("before the answer", "with the answer", "a moment later")
+
+    def __init__(self, item: int, moment: str, strike: Callable[[], None], delay: float = 0.0) -> None:
+        self._left, self._moment, self._strike, self._delay = item, moment, strike, delay
+        self._lock = threading.Lock()
+
+    def __call__(self, reply: Reply) -> None:
+        with self._lock:
+            due = 0 < self._left <= len(reply.arrived.items)
+            self._left -= len(reply.arrived.items)
+        if due and self._moment == "before the answer":
+            reply.server.paid.update(reply.arrived.texts)
+            self._strike()
+            return reply.reset()
+        embed(reply)
+        if due and self._moment == "a moment later":
+            time.sleep(self._delay)
+        if due:
+            self._strike()
+
+
+def strike_at(google: GoogleServer, behaviour: AtItem) -> None:
+    google.routes[:] = [("POST", r".*:batchEmbedContents", behaviour)]
+    google.paid.clear()
+
+
+def rows(url: str, statement: str) -> list[tuple[Any, ...]]:
+    """Of a query as superuser, whom no policy holds back."""
+    with psycopg.connect(url) as connection:
+        return connection.execute(statement).fetchall()
+
+
+def check_whole(url: str) -> None:
+    """Every text is served with its vector and counted once, and nothing is left over."""
+    served = rows(url, "SELECT content, embedding::text FROM rag.knowledge_chunks")
+    assert sorted(row[0] for row in served) == sorted(map(text_of, range(CHUNKS)))
+    stored = np.array([json.loads(row[1]) for row in served])
+    right = unit_vectors([PREFIX + row[0] for row in served], PROFILE.dimensions)
+    np.testing.assert_allclose(stored, right, atol=1e-6)
+    assert rows(url, "SELECT status, count(*) FROM rag.knowledge_sources GROUP BY 1") == [("ready", CHUNKS)]
+    assert rows(url, "SELECT count(*) FROM rag.embedding_cache") == [(CHUNKS,)]
+    # A batch whose answer was lost with its worker was paid for and never seen, so it is counted once.
+    assert rows(url, "SELECT sum(items) FROM rag.embedding_usage") == [(CHUNKS,)]
+
+
+def paid(google: GoogleServer) -> tuple[int, int]:
+    """How many items were embedded, and how many of these for the second time."""
+    assert set(google.paid) == {PREFIX + text_of(number) for number in range(CHUNKS)}
+    return google.paid.total(), google.paid.total() - CHUNKS
+
+
+@dataclass
+class Round:
+    """A worker that is killed at a random point."""
+
+    url: str
+    item: int
+    moment: str
+    delay: float
+
+    def kill(self, google: GoogleServer) -> None:
+        started = threading.Event()
+        with start_and_tell(self.url, started) as process:
+
+            def kill() -> None:
+                started.wait(10)
+                os.kill(process.pid, signal.SIGKILL)
+
+            strike_at(google, AtItem(self.item, self.moment, kill, self.delay))
+            started.set()
+            process.communicate(timeout=120)
+        assert process.returncode == -signal.SIGKILL

@@ -1,0 +1,86 @@
+"""Web pages as roots: what is asked for again, what is read, and what is taken for gone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+
+from rag_assets.automation.pending import look_at
+from rag_assets.ingest.run import IngestReport, ingest
+from rag_assets.store.database import Database
+from rag_assets.store.tenants import add_root, add_tenant
+from tests.web_site import Page, Site, running_site
+
+
+@pytest.fixture
+def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    monkeypatch.setenv("RAG_ALLOW_PRIVATE_URLS", "1")
+    with running_site() as running:
+        yield running
+
+
+def _start(database: Database, root: str) -> IngestReport:
+    add_tenant(database, "acme", "support")
+    add_root(database, "acme", "support", root)
+    return _again(database)
+
+
+def _again(database: Database) -> IngestReport:
+    return ingest(database, "acme", "support", "hash-64")
+
+
+def _contents(database: Database) -> list[str]:
+    with psycopg.connect(database.url) as connection:
+        rows = connection.execute("SELECT content FROM rag.knowledge_chunks WHERE tenant_id = 'acme' ORDER BY content")
+        return [row[0] for row in rows]
+
+
+def test_a_page_that_has_not_changed_is_not_downloaded_again(database: Database, site: Site) -> None:
+    site.pages["/page"] = Page(b"<p>One pump", headers={"ETag": '"1"'})
+    assert _start(database, f"{site.url}/page").sources.changed == 1
+    site.sent.clear()
+    report = _again(database)
+    assert (report.sources.unchanged, report.sources.changes, site.sent) == (1, 0, [])
+    assert look_at(database, "acme", {}, 1e9).works == []
+    site.pages["/page"] = Page(b"<p>Two pumps", headers={"ETag": '"2"'})
+    assert [work.tenant for work in look_at(database, "acme", {}, 1e9).works] == ["acme"]
+    assert _again(database).sources.changed == 1
+    assert _contents(database) == ["Two pumps"]
+    site.sent.clear()
+    assert _again(database).sources.changes == 0
+    assert site.sent == []
+
+
+def test_a_page_without_a_date_makes_no_work_until_it_changes(database: Database, site: Site) -> None:
+    site.pages["/page"] = Page(b"<p>One pump")
+    _start(database, f"{site.url}/page")
+    assert look_at(database, "acme", {}, 1e9).works == []
+    site.pages["/page"] = Page(b"<p>Two pumps")
+    assert len(look_at(database, "acme", {}, 1e9).works) == 1
+
+
+def test_the_declared_type_and_charset_reach_the_parser(database: Database, site: Site) -> None:
+    site.pages["/odd.txt"] = Page(
+        "<p>żółw</p>".encode("iso-8859-2"), headers={"Content-Type": "text/html; charset=iso-8859-2"}
+    )
+    _start(database, f"{site.url}/odd.txt")
+    assert _contents(database) == ["żółw"]
+
+
+def test_pages_come_and_go_with_the_sitemap(database: Database, site: Site) -> None:
+    def sitemap(*paths: str) -> Page:
+        return Page(f"<urlset>{''.join(f'<url><loc>{site.url}{path}</loc></url>' for path in paths)}</urlset>".encode())
+
+    site.pages |= {"/sitemap.xml": sitemap("/a", "/b"), "/a": Page(b"<p>Page a"), "/b": Page(b"<p>Page b")}
+    assert _start(database, f"{site.url}/sitemap.xml").sources.changed == 2
+    assert _again(database).sources.changes == 0
+    site.pages["/sitemap.xml"] = sitemap("/b", "/c")
+    site.pages["/c"] = Page(b"<p>Page c")
+    report = _again(database).sources
+    assert (report.changed, report.deleted) == (1, 1)
+    assert _contents(database) == ["Page b", "Page c"]
+    site.pages["/sitemap.xml"] = Page(status=500)
+    report = _again(database).sources
+    assert (report.deleted, len(report.unreadable_roots)) == (0, 1)
