@@ -51,6 +51,9 @@ def test_jobs_checks_schedules_and_sensors_keep_their_names() -> None:
     sensor = defs.resolve_sensor_def("new_sources")
     assert sensor.default_status == dg.DefaultSensorStatus.RUNNING
     assert sensor.minimum_interval_seconds == 5
+    batches = defs.resolve_sensor_def("embedding_batches")
+    assert batches.default_status == dg.DefaultSensorStatus.RUNNING
+    assert (batches.minimum_interval_seconds, batches.job_name) == (60, "ingest_pair")
 
 
 def test_every_asset_says_what_it_is_whose_it_is_and_what_it_is_made_of() -> None:

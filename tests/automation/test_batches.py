@@ -104,7 +104,7 @@ def test_a_pair_or_tenant_that_is_busy_is_left_alone(world: World, batches: Batc
     queued = dg.DagsterRun(
         job_name=PAIR_JOB,
         tags={**request.tags, TENANT_TAG: "acme", "dagster/partition/profile": BATCH_PROFILE.name},
-        status=dg.DagsterRunStatus.QUEUED,
+        status=dg.DagsterRunStatus.STARTING,
     )
     world.instance.add_run(queued)
     assert "waiting for a run that is under way" in str(tick(world))

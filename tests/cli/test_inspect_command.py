@@ -38,7 +38,8 @@ def test_every_file_gets_a_status_whatever_it_is(rag: Rag, tmp_path: Path, guide
     files = rag.json("inspect", str(tmp_path), missing)["files"]
     statuses = {Path(file["path"]).name: file["status"] for file in files}
     assert statuses == {
-        "guide.md": "ready", "broken.pdf": "failed", "empty.txt": "no_text", "film.mkv": "failed", "nowhere.md": "failed",
+        "guide.md": "ready", "broken.pdf": "failed", "empty.txt": "no_text", "film.mkv": "failed",
+        "nowhere.md": "failed",
     }  # fmt: skip
     assert all(file["error"] for file in files if file["status"] != "ready")
 

@@ -11,7 +11,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -156,24 +155,80 @@ def paid(google: GoogleServer) -> tuple[int, int]:
     return google.paid.total(), google.paid.total() - CHUNKS
 
 
-@dataclass
-class Round:
-    """A worker that is killed at a random point."""
+def kill_at(google: GoogleServer, url: str, item: int, moment: str, delay: float) -> None:
+    """One ingest whose process is killed while it embeds."""
+    worker: list[subprocess.Popen[str]] = []
+    strike_at(google, AtItem(item, moment, lambda: worker[0].kill(), delay))
+    with start(url) as process:
+        worker.append(process)
+        _, err = process.communicate(timeout=120)
+    assert process.returncode == -signal.SIGKILL, err
 
-    url: str
-    item: int
-    moment: str
-    delay: float
 
-    def kill(self, google: GoogleServer) -> None:
-        started = threading.Event()
-        with start_and_tell(self.url, started) as process:
+def test_a_killed_worker_costs_at_most_one_batch_again(
+    new_world: Callable[[int], str], google: GoogleServer, rng: random.Random
+) -> None:
+    for number in range(ROUNDS):
+        url = new_world(number)
+        item, moment, delay = rng.randint(1, CHUNKS), rng.choice(AtItem.MOMENTS), rng.uniform(0, 0.05)
+        kill_at(google, url, item, moment, delay)
+        known = rows(url, "SELECT count(*) FROM rag.embedding_cache")[0][0]
+        before = google.paid.total()
+        counts = finish(url)
+        total, twice = paid(google)
+        print(f"round {number}: killed {moment} to item {item}, {known} kept of {before}, {total} paid, {twice} twice")
+        assert (counts["embedded"], counts["cache_hits"]) == (CHUNKS - known, known)
+        assert total <= CHUNKS + BATCH
+        assert max(google.paid.values()) <= 2
+        check_whole(url)
 
-            def kill() -> None:
-                started.wait(10)
-                os.kill(process.pid, signal.SIGKILL)
 
-            strike_at(google, AtItem(self.item, self.moment, kill, self.delay))
-            started.set()
+@pytest.mark.parametrize("outage", ["refuses connections", "answers 503"])
+def test_a_run_outlives_a_provider_that_goes_and_comes_back(
+    new_world: Callable[[int], str], google: GoogleServer, rng: random.Random, outage: str
+) -> None:
+    url = new_world(ROUNDS)
+    item, down = rng.randint(1, CHUNKS), threading.Event()
+    strike_at(google, AtItem(item, "with the answer", down.set))
+    route = google.routes[0][2]
+    google.routes[0] = ("POST", google.routes[0][1], lambda reply: (error(503) if down.is_set() else route)(reply))
+    with start(url) as process:
+        assert down.wait(60)
+        if outage == "refuses connections":
+            google.stop()
+        time.sleep(3)
+        down.clear()
+        if outage == "refuses connections":
+            google.start()
+        _, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    assert paid(google) == (CHUNKS, 0), f"gone at item {item}"
+    check_whole(url)
+
+
+def test_a_database_that_is_restarted_costs_at_most_one_batch_again(
+    google: GoogleServer, rng: random.Random, tmp_path: Path
+) -> None:
+    home = tmp_path / "home"
+    server = start_server(home)
+    try:
+        url = ensure_database(server, PREPARED)
+        prepare(Database(url), tmp_path)
+        item, moment = rng.randint(1, CHUNKS), rng.choice(AtItem.MOMENTS)
+        strike_at(google, AtItem(item, moment, lambda: restart(home)))
+        with start(url) as process:
             process.communicate(timeout=120)
-        assert process.returncode == -signal.SIGKILL
+        assert process.returncode in (0, 1)
+        if process.returncode:
+            finish(url)
+        total, twice = paid(google)
+        print(f"restarted {moment} to item {item}: {total} paid, {twice} twice")
+        assert total <= CHUNKS + BATCH
+        check_whole(url)
+    finally:
+        stop_server(home)
+
+
+def restart(home: Path) -> None:
+    stop_server(home)
+    start_server(home)

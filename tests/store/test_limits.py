@@ -98,8 +98,9 @@ def test_a_hundred_items_a_minute_for_each_of_two_tenants(tenants: Database) -> 
     for tenant in ("acme", "bolt"):
         mine = _of(sent, tenant)
         assert busiest(mine, 60)[0] <= 100
-        # All of the first minute's, and the second one's as soon as those have left the window.
-        assert sum(one.items for one in mine) >= 180
+        # All of the first minute's but what is too little for two requests of 20, and the second one's as soon as those
+        # have left the window.
+        assert sum(one.items for one in mine) >= 2 * 85
 
 
 @pytest.mark.slow
