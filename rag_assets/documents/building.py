@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from rag_assets.documents.model import Block, BlockKind, Document, Record
+from rag_assets.documents.model import Block, BlockKind, Document, Media, Record
 from rag_assets.documents.names import is_web
 from rag_assets.documents.normalize import normalize
 
@@ -15,12 +15,14 @@ _INLINE_MARKUP = re.compile(r"!?\[([^\]]*)\]\([^)]*\)|[*`]+|<[^>]*>")
 _MAX_ERROR = 500  # characters
 
 
-def whole_file(document: Document, name: str, empty: str = "it holds no text") -> list[Record]:
+def whole_file(
+    document: Document, name: str, empty: str = "it holds no text", media: Media | None = None
+) -> list[Record]:
     """Return the one record of a file that is one document; `empty` says why there may be no text."""
     source_type = "page" if is_web(name) else "file"
     if not document.text or document.text.isspace():
-        return [Record("", name, "no_text", error=empty, source_type=source_type)]
-    return [Record("", name, "ready", document, source_type=source_type)]
+        return [Record("", name, "no_text", error=empty, source_type=source_type, media=media)]
+    return [Record("", name, "ready", document, source_type=source_type, media=media)]
 
 
 def failed(key: str, name: str, reason: str, source_type: str = "file") -> Record:

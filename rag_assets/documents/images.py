@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 from rag_assets.documents.building import TextBuilder, whole_file
-from rag_assets.documents.model import Document, Record
+from rag_assets.documents.model import Document, Media, Record
 from rag_assets.documents.normalize import normalize
 from rag_assets.documents.ocr import has_ocr, ocr_text
 from rag_assets.documents.quality import QUALITY
@@ -20,6 +20,8 @@ from rag_assets.errors import ParseError
 
 MAX_PIXELS = 100_000_000  # a third of a gigabyte in memory
 MAX_FRAMES = 200  # pages of a TIFF
+# MPO is a JPEG file with further pictures, as many phones make it, behind the one that all programs show.
+_MEDIA = {"PNG": Media("image/png"), "JPEG": Media("image/jpeg"), "MPO": Media("image/jpeg")}
 _PNG_FIELDS = frozenset({"Title", "Description", "Caption", "Comment"})
 _EXIF_FIELDS = {0x9C9B: "title", 0x010E: "description", 0x9C9F: "subject", 0x9C9C: "comment"}
 _XMP_FIELDS = frozenset({"title", "description", "Headline", "AltTextAccessibility", "ExtDescrAccessibility"})
@@ -40,7 +42,8 @@ def parse_image(data: bytes, name: str, content_type: str | None) -> list[Record
         warnings.simplefilter("ignore")
         try:
             with Image.open(io.BytesIO(data)) as image:
-                return whole_file(_document(image), name, "a picture without text: reading one needs OCR")
+                media = _MEDIA.get(image.format or "")
+                return whole_file(_document(image), name, "a picture without text: reading one needs OCR", media)
         except (UnidentifiedImageError, Image.DecompressionBombError, OSError, ValueError, SyntaxError) as error:
             raise ParseError(f"the picture is damaged or of an unknown kind: {error}") from error
 

@@ -31,7 +31,7 @@ from typing import Any
 from rag_assets.documents import ocr, registry
 from rag_assets.documents.building import failed
 from rag_assets.documents.formats import BUILTIN_FORMATS, Format
-from rag_assets.documents.model import Block, Document, Record
+from rag_assets.documents.model import Block, Document, Media, Record
 from rag_assets.documents.normalize import normalize
 from rag_assets.documents.sniff import CONTAINER_MAGIC
 from rag_assets.documents.worker import LENGTHS, READY, RETIRED, Job, Setup
@@ -198,7 +198,7 @@ class _Records(pickle.Unpickler):
     """Unpickles records and nothing else: a file that has taken over a worker gains nothing here."""
 
     def find_class(self, module: str, name: str) -> Any:
-        found = {f"{kind.__module__}.{kind.__qualname__}": kind for kind in (Record, Document, Block)}
+        found = {f"{kind.__module__}.{kind.__qualname__}": kind for kind in (Record, Document, Block, Media)}
         try:
             return found[f"{module}.{name}"]
         except KeyError:

@@ -60,11 +60,20 @@ class Chunk:
 
 
 @dataclass(frozen=True)
+class Media:
+    """A file that some models can embed as such: its content type, and the number of its pages."""
+
+    content_type: str
+    pages: int = 1
+
+
+@dataclass(frozen=True)
 class Record:
     """One source found in a file: the file itself (`key == ""`), or a record of a collection file.
 
     `status` is `ready` with a document, `no_text` where it was read and holds no text,
-    or `failed` with an error that names the line, page or reason.
+    or `failed` with an error that names the line, page or reason. `media` is set for a PDF or a picture, whether it
+    holds text or not.
     """
 
     key: str
@@ -73,6 +82,7 @@ class Record:
     document: Document | None = None
     error: str | None = None
     source_type: str = "file"  # file, faq, record, page
+    media: Media | None = None
 
 
 def embedding_text(context: str, content: str) -> str:

@@ -17,7 +17,7 @@ from pypdf import PasswordType, PdfReader, PdfWriter
 from rag_assets.documents import ocr
 from rag_assets.documents.building import TextBuilder, whole_file
 from rag_assets.documents.languages import detect
-from rag_assets.documents.model import Document, Record
+from rag_assets.documents.model import Document, Media, Record
 from rag_assets.documents.normalize import normalize
 from rag_assets.documents.pdf_layout import Line, Page, drop_repeated, parts_of, with_paragraphs
 from rag_assets.documents.quality import figures
@@ -71,7 +71,8 @@ def parse_pdf(data: bytes, name: str, content_type: str | None) -> list[Record]:
     document: Document = builder.document(
         title=normalize(found.title).strip(), content_type="application/pdf", metadata=figures(None, **counts)
     )
-    return whole_file(document, name, "" if document.text else _why_empty(found))
+    media = Media("application/pdf", len(pages))
+    return whole_file(document, name, "" if document.text else _why_empty(found), media)
 
 
 def _why_empty(found: _Pages) -> str:

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_assets.embedding.check import checked
-from rag_assets.embedding.protocol import NOBODY, Caller, Embedder, Usage
-from rag_assets.errors import ProviderRefused, TextRefused
+from rag_assets.embedding.protocol import NOBODY, Caller, Embedder, MediaEmbedder, Usage
+from rag_assets.errors import EmbeddingError, ProviderRefused, TextRefused
 
 _LOOKUP = 2000  # hashes in one cache lookup
 _UNIT_TOLERANCE = 1e-3
@@ -23,6 +23,15 @@ def content_hash(text: str) -> bytes:
     """SHA-256 of one text's UTF-8 bytes: never of several texts joined, which would collide."""
     # A lone surrogate has no bytes in UTF-8; such a text is refused later, by name.
     return sha256(text.encode("utf-8", "surrogatepass")).digest()
+
+
+def media_hash(mime_type: str, checksum: str) -> bytes:
+    """What stands for a file that is embedded as such; `checksum` is the SHA-256 of its bytes in hexadecimal.
+
+    Each part is preceded by its length, and the first has no blank: no text hashes to the same, and no other type.
+    """
+    parts = [part.encode() for part in ("media", mime_type, checksum)]
+    return sha256(b"".join(b"%d:%s" % (len(part), part) for part in parts)).digest()
 
 
 class VectorCache(Protocol):
@@ -124,6 +133,75 @@ def embed_documents_cached(
             aligned[row] = known[digest]
     refused = {row: work.refused[digest] for row, digest in enumerate(hashes) if digest in work.refused}
     return CachedEmbedding(aligned, work.embedded, cache_hits, work.tokens, work.cost_usd, refused)
+
+
+@dataclass(frozen=True)
+class MediaFile:
+    """A file to embed as such. `checksum` is the SHA-256 of its bytes in hexadecimal; `read` returns these bytes, or
+    None where they are not to be had."""
+
+    mime_type: str
+    checksum: str
+    read: Callable[[], bytes | None]
+
+
+def embed_media_cached(
+    embedder: MediaEmbedder, files: Sequence[MediaFile], cache: VectorCache, caller: Caller = NOBODY
+) -> CachedEmbedding:
+    """Embed files as such, reading and sending only those that the cache does not know.
+
+    One file is one request, and in the cache before the next is sent. The vectors of files that are refused, and of
+    those whose `read` returned None, are NaN; the latter are not in `refused`.
+
+    Raises:
+        ProviderUnavailable, ProviderRefused, CostCeilingReached: what came before stays in the cache.
+    """
+    hashes = [media_hash(file.mime_type, file.checksum) for file in files]
+    known = _lookup(embedder, cache, list(dict.fromkeys(hashes)))
+    cache_hits = sum(digest in known for digest in hashes)
+    cache.count_hits(embedder.model_key, cache_hits)
+    work = _MediaWork(embedder, cache, caller, known)
+    for digest, file in zip(hashes, files, strict=True):
+        if digest not in known and digest not in work.refused:
+            work.embed(digest, file)
+    nothing = np.full(embedder.dimensions, np.nan, dtype=np.float32)
+    vectors = np.array([known.get(digest, nothing) for digest in hashes], np.float32).reshape(-1, embedder.dimensions)
+    refused = {row: work.refused[digest] for row, digest in enumerate(hashes) if digest in work.refused}
+    return CachedEmbedding(vectors, work.embedded, cache_hits, work.tokens, work.cost_usd, refused)
+
+
+@dataclass
+class _MediaWork:
+    """Embeds files one by one, and keeps what it gets."""
+
+    embedder: MediaEmbedder
+    cache: VectorCache
+    caller: Caller
+    known: dict[bytes, NDArray[np.float32]]
+    refused: dict[bytes, str] = field(default_factory=dict)
+    embedded: int = 0
+    tokens: int = 0
+    cost_usd: float = 0.0
+
+    def embed(self, digest: bytes, file: MediaFile) -> None:
+        data = file.read()
+        if data is None:
+            return
+        try:
+            answer = self.embedder.embed_media(data, file.mime_type, self.caller)
+        except EmbeddingError as error:
+            # An answer that must not be stored, as for a kind of file that the model does not read after all, is this
+            # file's alone: its text and the other files are embedded. What no file is to blame for is raised.
+            if type(error) not in (EmbeddingError, TextRefused):
+                raise
+            self.refused[digest] = str(error)
+            return
+        vectors = checked(answer.vectors, 1, self.embedder.dimensions)
+        self.cache.put(self.embedder.model_key, [digest], vectors, answer.usage)
+        self.known[digest] = vectors[0]
+        self.embedded += 1
+        self.tokens += answer.usage.tokens
+        self.cost_usd += answer.usage.cost_usd
 
 
 @dataclass

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from rag_assets.embedding.check import check_texts, checked
 from rag_assets.embedding.google_client import GoogleClient
 from rag_assets.embedding.google_texts import Cutter, merge, role_of
+from rag_assets.embedding.models import MEDIA_PAGES, MEDIA_TOKENS
 from rag_assets.embedding.profiles import EmbeddingProfile
 from rag_assets.embedding.protocol import NOBODY, Caller, Embedded, Embedder, Gate, OpenGate, Usage
 from rag_assets.embedding.requests import (
@@ -35,9 +36,6 @@ from rag_assets.errors import EmbeddingError, ProviderRefused, TextRefused
 _ITEM_BYTES = 256  # of JSON around each text of a request
 _QUERY_PIECES = 16  # a search text that needs more is none, and could not be answered in time
 
-_MEDIA_TOKENS = 258  # of an image, or of a page of a PDF
-_MEDIA_PRICE_USD = 0.45  # per million tokens; text has another
-_PDF_PAGES = 6
 _SIGNATURES = {"application/pdf": b"%PDF-", "image/png": b"\x89PNG\r\n\x1a\n", "image/jpeg": b"\xff\xd8\xff"}
 
 
@@ -109,7 +107,7 @@ class GoogleEmbedder:
         """
         item = self._media_item(data, mime_type)
         vectors, tokens = self._embed([item], None, caller.gate, self._policies["document"])
-        usage = Usage(caller.tenant, caller.bot, 1, tokens, tokens * _MEDIA_PRICE_USD / 1e6)
+        usage = Usage(caller.tenant, caller.bot, 1, tokens, tokens * self._info.media_price_usd / 1e6)
         return Embedded(vectors, usage)
 
     def close(self) -> None:
@@ -194,7 +192,7 @@ class GoogleEmbedder:
             raise TextRefused(f"{len(data)} bytes are too many for one request to {self._client.what}")
         pages = _pages(data) if mime_type == "application/pdf" else 1
         content = types.Content(parts=[types.Part.from_bytes(data=data, mime_type=mime_type)])
-        return _Item(content, pages * _MEDIA_TOKENS, size)
+        return _Item(content, pages * MEDIA_TOKENS, size)
 
 
 def _pages(data: bytes) -> int:
@@ -207,8 +205,8 @@ def _pages(data: bytes) -> int:
     # It raises many kinds of errors for damaged files, and none of them is the embedder's.
     except Exception as error:
         raise TextRefused(f"the pages of the PDF cannot be counted: {error}") from error
-    if not 1 <= pages <= _PDF_PAGES:
-        raise TextRefused(f"a PDF of {pages} pages: only up to {_PDF_PAGES} are embedded as such")
+    if not 1 <= pages <= MEDIA_PAGES:
+        raise TextRefused(f"a PDF of {pages} pages: only up to {MEDIA_PAGES} are embedded as such")
     return pages
 
 

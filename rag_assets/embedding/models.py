@@ -13,6 +13,8 @@ from typing import Literal
 
 WORDLLAMA_MAX_TOKENS = 8192  # a bound on work and memory: the static model itself has no context window
 ANY_DIMENSIONS = range(1, 4001)
+MEDIA_PAGES = 6  # of a PDF that is embedded as such
+MEDIA_TOKENS = 258  # of a picture, or of a page of a PDF
 
 TaskScheme = Literal["none", "gemini-prefix", "gemini-task-type", "model-family"]
 
@@ -31,6 +33,7 @@ class ModelInfo:
         truncated_normalised: whether vectors shorter than the model's own come at unit length.
         batch_items, batch_bytes: the most texts and bytes of JSON in one request.
         media: content types that it embeds beside text.
+        media_price_usd: per million of the tokens of these, at once.
     """
 
     provider: str
@@ -45,6 +48,7 @@ class ModelInfo:
     batch_items: int = 1024
     batch_bytes: int = 3_000_000
     media: frozenset[str] = frozenset()
+    media_price_usd: float = 0.0
 
     def dimensions_text(self) -> str:
         """The allowed sizes for an error message: `64, 128 or 256`, or `8 to 4000`."""
@@ -71,6 +75,7 @@ MODELS: tuple[ModelInfo, ...] = (
     ModelInfo(
         "google", "gemini-embedding-2", dimensions=_GOOGLE_DIMENSIONS, max_input_tokens=8192, price_usd=0.20,
         batch_price_usd=0.10, task_scheme="gemini-prefix", batch_items=_GOOGLE_ITEMS, media=_GOOGLE_MEDIA,
+        media_price_usd=0.45,
     ),
     ModelInfo(
         "google", "gemini-embedding-001", dimensions=_GOOGLE_DIMENSIONS, max_input_tokens=2048, price_usd=0.15,

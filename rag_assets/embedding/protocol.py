@@ -24,7 +24,7 @@ class Gate(Protocol):
         ...
 
     def throttled(self, seconds: float) -> None:
-        """The provider asked for a pause: no worker of this tenant sends anything for so long."""
+        """The provider asked for a pause: no worker that uses this key and model sends anything for so long."""
         ...
 
 
@@ -100,4 +100,13 @@ class Embedder(Protocol):
 
     def embed_query(self, text: str, caller: Caller = NOBODY) -> Embedded:
         """Embed one search text; vectors (1, d). Meant for an answer that somebody waits for: it does not queue."""
+        ...
+
+
+class MediaEmbedder(Embedder, Protocol):
+    """An embedder whose profile may be `multimodal`."""
+
+    def embed_media(self, data: bytes, mime_type: str, caller: Caller = NOBODY) -> Embedded:
+        """Embed one file as such; vectors (1, d) in the space of the texts. Raises `TextRefused` for one that is
+        damaged, too large, or of a kind that the model does not read."""
         ...

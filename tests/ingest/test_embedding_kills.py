@@ -23,8 +23,9 @@ from rag_assets.ingest.sources import sync_sources
 from rag_assets.store.database import Database, ensure_database, with_database
 from rag_assets.store.migrate import migrate
 from rag_assets.store.profiles import add_spec
+from rag_assets.store.server import start_server, stop_server
 from rag_assets.store.tenants import add_root, add_tenant
-from tests.embedding.google_server import GoogleServer, Reply, embed, google_server, unit_vectors
+from tests.embedding.google_server import Behaviour, GoogleServer, Reply, embed, error, google_server, unit_vectors
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -125,7 +126,8 @@ class AtItem:
             self._strike()
 
 
-def strike_at(google: GoogleServer, behaviour: AtItem) -> None:
+def answer_with(google: GoogleServer, behaviour: Behaviour) -> None:
+    """From now on, with the count of what is paid at zero."""
     google.routes[:] = [("POST", r".*:batchEmbedContents", behaviour)]
     google.paid.clear()
 
@@ -158,7 +160,7 @@ def paid(google: GoogleServer) -> tuple[int, int]:
 def kill_at(google: GoogleServer, url: str, item: int, moment: str, delay: float) -> None:
     """One ingest whose process is killed while it embeds."""
     worker: list[subprocess.Popen[str]] = []
-    strike_at(google, AtItem(item, moment, lambda: worker[0].kill(), delay))
+    answer_with(google, AtItem(item, moment, lambda: worker[0].kill(), delay))
     with start(url) as process:
         worker.append(process)
         _, err = process.communicate(timeout=120)
@@ -189,9 +191,8 @@ def test_a_run_outlives_a_provider_that_goes_and_comes_back(
 ) -> None:
     url = new_world(ROUNDS)
     item, down = rng.randint(1, CHUNKS), threading.Event()
-    strike_at(google, AtItem(item, "with the answer", down.set))
-    route = google.routes[0][2]
-    google.routes[0] = ("POST", google.routes[0][1], lambda reply: (error(503) if down.is_set() else route)(reply))
+    at_item = AtItem(item, "with the answer", down.set)
+    answer_with(google, lambda reply: error(503)(reply) if down.is_set() else at_item(reply))
     with start(url) as process:
         assert down.wait(60)
         if outage == "refuses connections":
@@ -215,7 +216,7 @@ def test_a_database_that_is_restarted_costs_at_most_one_batch_again(
         url = ensure_database(server, PREPARED)
         prepare(Database(url), tmp_path)
         item, moment = rng.randint(1, CHUNKS), rng.choice(AtItem.MOMENTS)
-        strike_at(google, AtItem(item, moment, lambda: restart(home)))
+        answer_with(google, AtItem(item, moment, lambda: restart(home)))
         with start(url) as process:
             process.communicate(timeout=120)
         assert process.returncode in (0, 1)
