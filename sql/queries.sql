@@ -82,14 +82,16 @@ SELECT pg_advisory_xact_lock(%(profile)s)
 SELECT pg_advisory_xact_lock_shared(%(profile)s)
 
 -- mark_complete_profile --
--- A profile is complete when every source that can be read is published in it as it is now.
+-- A profile is complete when every source that can be read is published in it as it is now. For one that embeds files
+-- as such (`media`, here and in the statements below), pictures without text are such sources.
 UPDATE rag.embedding_profiles p SET status = 'ready'
 WHERE p.id = %(profile)s AND p.status = 'building'
   AND EXISTS (SELECT FROM rag.source_profiles sp WHERE sp.embedding_profile_id = p.id AND sp.status = 'ready')
   AND NOT EXISTS (
       SELECT FROM rag.knowledge_sources s
       WHERE s.knowledge_space_id = p.knowledge_space_id
-        AND s.status IN ('queued', 'processing', 'ready')
+        AND (s.status IN ('queued', 'processing', 'ready')
+             OR %(media)s AND s.status = 'no_text' AND s.media IS NOT NULL)
         AND NOT EXISTS (
             SELECT FROM rag.source_profiles sp
             WHERE sp.embedding_profile_id = p.id AND sp.source_id = s.id
@@ -105,20 +107,29 @@ RETURNING k.id
 -- set_profile_active --
 UPDATE rag.embedding_profiles SET status = 'active' WHERE id = %(profile)s
 
+-- embeds_media --
+SELECT EXISTS (SELECT FROM rag.embedding_profiles
+               WHERE knowledge_space_id = %(space)s AND status <> 'retired' AND (options ->> 'multimodal')::boolean)
+
 -- file_states --
 SELECT uri, size, mtime_ns, checksum, parser_version, etag, last_modified FROM rag.source_files WHERE root_id = %(root)s
 
 -- forget_files --
 DELETE FROM rag.source_files WHERE root_id = %(root)s AND file_hash = ANY(%(files)s)
 
+-- forget_unread_files --
+DELETE FROM rag.source_files f USING rag.knowledge_sources s
+WHERE f.tenant_id = %(tenant)s AND f.bot_id = %(bot)s
+  AND s.knowledge_space_id = f.knowledge_space_id AND s.file_hash = f.file_hash AND s.status IN ('failed', 'no_text')
+
 -- source_states_of_files --
-SELECT id, file_hash, external_id, checksum, status FROM rag.knowledge_sources
+SELECT id, file_hash, external_id, checksum, status, media FROM rag.knowledge_sources
 WHERE knowledge_space_id = %(space)s AND file_hash = ANY(%(files)s) AND status <> 'deleted'
 
 -- staged_sources_table --
 CREATE TEMP TABLE IF NOT EXISTS staged_sources (
     id uuid, file_hash bytea, source_type text, external_id text, name text, canonical_url text,
-    checksum text, status text, error_message text, locale text, content_type text, metadata text,
+    checksum text, status text, error_message text, locale text, content_type text, metadata text, media text,
     title text, text text, blocks text
 ) ON COMMIT DELETE ROWS
 
@@ -130,11 +141,12 @@ COPY staged_sources FROM STDIN
 -- What fails is left to the next statement, if there is a version to keep.
 INSERT INTO rag.knowledge_sources AS s (
     id, knowledge_space_id, tenant_id, bot_id, root_id, file_hash, source_type, external_id, name,
-    canonical_url, checksum, status, progress_percent, error_message, failed_stage, locale, content_type, metadata)
+    canonical_url, checksum, status, progress_percent, error_message, failed_stage, locale, content_type, metadata,
+    media)
 SELECT id, %(space)s, %(tenant)s, %(bot)s, %(root)s, file_hash, source_type, external_id, name,
        canonical_url, checksum, status, CASE status WHEN 'processing' THEN 30 ELSE 0 END, error_message,
        CASE status WHEN 'failed' THEN 'read' END,
-       locale, content_type, metadata::jsonb
+       locale, content_type, metadata::jsonb, media::jsonb
 FROM staged_sources
 ON CONFLICT (id) DO UPDATE SET
     root_id = excluded.root_id, file_hash = excluded.file_hash, source_type = excluded.source_type,
@@ -146,7 +158,7 @@ ON CONFLICT (id) DO UPDATE SET
                   SELECT FROM rag.source_profiles sp
                   WHERE sp.source_id = s.id AND sp.status = 'ready' AND sp.checksum = excluded.checksum) AS served)),
     error_message = excluded.error_message, failed_stage = excluded.failed_stage, locale = excluded.locale,
-    content_type = excluded.content_type, metadata = excluded.metadata, updated_at = now()
+    content_type = excluded.content_type, metadata = excluded.metadata, media = excluded.media, updated_at = now()
 WHERE excluded.status <> 'failed' OR s.status = 'deleted'
 
 -- fail_sources --
@@ -221,12 +233,15 @@ WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s) GRO
 -- pending_sources --
 -- What the profile has not published as it is now, and can be read. A source whose file cannot be read now still
 -- has the version before; one that could not be published is tried again, and so is a page that said the same as
--- another that is gone or says something else now.
-SELECT s.id, s.checksum, d.title, d.text, d.blocks, s.content_type, s.locale
+-- another that is gone or says something else now. What has no text has no document.
+SELECT s.id, s.checksum, coalesce(d.title, ''), coalesce(d.text, ''), coalesce(d.blocks, '[]'), s.content_type,
+       s.locale, s.name, s.external_id, CASE WHEN %(media)s THEN s.media END
 FROM rag.knowledge_sources s
-JOIN rag.source_documents d ON d.source_id = s.id AND d.checksum = s.checksum
+LEFT JOIN rag.source_documents d ON d.source_id = s.id AND d.checksum = s.checksum
 LEFT JOIN rag.source_profiles sp ON sp.source_id = s.id AND sp.embedding_profile_id = %(profile)s
-WHERE s.knowledge_space_id = %(space)s AND s.status IN ('queued', 'processing', 'ready', 'failed')
+WHERE s.knowledge_space_id = %(space)s
+  AND (d.source_id IS NOT NULL AND s.status IN ('queued', 'processing', 'ready', 'failed')
+       OR %(media)s AND s.status = 'no_text' AND s.media IS NOT NULL)
   AND (sp.source_id IS NULL OR sp.checksum <> s.checksum OR sp.status = 'failed'
        OR sp.duplicate_of IS NOT NULL AND NOT EXISTS (
           SELECT FROM rag.source_profiles o JOIN rag.knowledge_sources os ON os.id = o.source_id
@@ -251,7 +266,9 @@ FROM (
     SELECT s.id, s.checksum
     FROM rag.knowledge_sources s
     LEFT JOIN rag.source_profiles sp ON sp.source_id = s.id AND sp.embedding_profile_id = %(profile)s
-    WHERE s.knowledge_space_id = %(space)s AND s.status IN ('queued', 'processing', 'ready')
+    WHERE s.knowledge_space_id = %(space)s
+      AND (s.status IN ('queued', 'processing', 'ready')
+           OR %(media)s AND s.status = 'no_text' AND s.media IS NOT NULL)
       AND (sp.source_id IS NULL OR sp.checksum <> s.checksum
            OR sp.duplicate_of IS NOT NULL AND NOT EXISTS (
           SELECT FROM rag.source_profiles o JOIN rag.knowledge_sources os ON os.id = o.source_id
@@ -271,7 +288,8 @@ FROM (
     SELECT s.id, 'gone'
     FROM rag.source_profiles sp
     JOIN rag.knowledge_sources s ON s.id = sp.source_id
-    WHERE sp.embedding_profile_id = %(profile)s AND s.status IN ('deleted', 'no_text')
+    WHERE sp.embedding_profile_id = %(profile)s
+      AND (s.status = 'deleted' OR s.status = 'no_text' AND NOT (%(media)s AND s.media IS NOT NULL))
 ) work
 
 -- progress --
@@ -413,7 +431,9 @@ COPY staged_chunks FROM STDIN (FORMAT binary)
 SELECT s.id FROM rag.knowledge_sources s
 JOIN unnest(%(sources)s::uuid[], %(checksums)s::text[]) AS staged (id, checksum)
     ON staged.id = s.id AND staged.checksum = s.checksum
-WHERE s.knowledge_space_id = %(space)s AND s.status IN ('queued', 'processing', 'ready', 'failed')
+WHERE s.knowledge_space_id = %(space)s
+  AND (s.status IN ('queued', 'processing', 'ready', 'failed')
+       OR %(media)s AND s.status = 'no_text' AND s.media IS NOT NULL)
 ORDER BY s.id
 FOR UPDATE OF s
 
@@ -489,9 +509,13 @@ WHERE s.id = %(source)s AND s.checksum = %(checksum)s AND s.status IN ('queued',
                   WHERE sp.source_id = s.id AND sp.status = 'ready' AND sp.checksum = s.checksum)
 
 -- withdrawn_sources --
+-- Of a source without text a profile that embeds files serves nothing but the file as it is now: what was served
+-- before may be a text that was taken out of it.
 SELECT sp.source_id FROM rag.source_profiles sp
 JOIN rag.knowledge_sources s ON s.id = sp.source_id
-WHERE sp.embedding_profile_id = %(profile)s AND s.status IN ('deleted', 'no_text')
+WHERE sp.embedding_profile_id = %(profile)s
+  AND (s.status = 'deleted'
+       OR s.status = 'no_text' AND NOT (%(media)s AND s.media IS NOT NULL AND sp.checksum = s.checksum))
 ORDER BY sp.source_id
 
 -- withdraw_sources --

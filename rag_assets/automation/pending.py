@@ -79,7 +79,8 @@ def _behind(connection: Connection, tenant: str, profiles: Sequence[BuiltProfile
     with connection.transaction():
         set_scope(connection, {"tenant": tenant})
         for built in profiles:
-            row = connection.execute(query("profile_lag"), {"profile": built.id, "space": built.space_id}).fetchone()
+            values = {"profile": built.id, "space": built.space_id, "media": built.profile.options.multimodal}
+            row = connection.execute(query("profile_lag"), values).fetchone()
             if row and row[0]:
                 counts[built.profile.name] += row[0]
                 parts[built.profile.name].append((built.id, row[1]))

@@ -38,6 +38,9 @@ def ingest(
         bool,
         typer.Option("--batch", help="Embed through the provider's batch API: half the price, a day or so later."),
     ] = False,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Also read unchanged files again that failed or held no text.")
+    ] = False,
     as_json: Json = False,
 ) -> Answer:
     """Bring what a bot knows up to date with its sources.
@@ -58,9 +61,18 @@ def ingest(
     with ready_database(settings) as database, shown(silent=as_json):
         if dry_run:
             return _dry_run(database, tenant, bot, roots, profile)
+        if retry_failed:
+            _forget_unread(database, tenant, bot)
         name, outcome = ingest_roots(database, settings, tenant, bot, roots, profile, batch)
     payload = outcome_payload(tenant, bot, name, outcome)
     return Answer(payload, lambda console: show_outcome(console, payload))
+
+
+def _forget_unread(database: Database, tenant: str, bot: str) -> None:
+    from rag_assets.store.sources import forget_unread_files
+
+    with database.transaction("ingest", {"tenant": tenant}) as connection:
+        forget_unread_files(connection, tenant, bot)
 
 
 def ingest_roots(

@@ -40,7 +40,7 @@ class Document:
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Chunk:
     """A passage of a document: `document.text[start:end] == content`, always."""
 
@@ -52,6 +52,28 @@ class Chunk:
     page_end: int | None = None
     heading_path: tuple[str, ...] = ()
     context: str = ""  # what a model reads in front of the content: title, headings, a table's header row
+
+    def __init__(
+        self,
+        index: int,
+        content: str,
+        start: int,
+        end: int,
+        page: int | None = None,
+        page_end: int | None = None,
+        heading_path: tuple[str, ...] = (),
+        context: str = "",
+    ) -> None:
+        # What a frozen dataclass generates takes twice as long, which is a fifth of the time of chunking.
+        fields = self.__dict__
+        fields["index"] = index
+        fields["content"] = content
+        fields["start"] = start
+        fields["end"] = end
+        fields["page"] = page
+        fields["page_end"] = page_end
+        fields["heading_path"] = heading_path
+        fields["context"] = context
 
     @cached_property
     def token_count(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable
-from itertools import pairwise
+from functools import cached_property
 from operator import attrgetter
 
 from rag_assets.documents.model import Block
@@ -16,47 +16,65 @@ class Outline:
     Attributes:
         divisions: sorted offsets, best first: starts of pages, of headings, of other blocks.
         sections: the offsets of headings.
-        blocks: all blocks but pages, in order.
-        flat: whether there is neither a page nor a heading.
+        has_pages: whether any block has a page.
+        has_headings: whether any block is below a heading.
     """
 
     def __init__(self, blocks: Iterable[Block]) -> None:
-        ordered = sorted(blocks, key=attrgetter("start"))
-        paged = [block for block in ordered if block.page is not None]
-        inner = [block for block in ordered if block.kind != "page"]
-        self.blocks = inner
-        self._page_starts = [block.start for block in paged]
-        self._pages = [block.page for block in paged]
-        self._path_starts = [block.start for block in inner]
-        self._paths = [block.heading_path for block in inner]
-        headings, others = _starts(inner)
-        turns = [new.start for old, new in pairwise(paged) if old.page != new.page]
+        # One pass: of a short document, this is a good part of the time that cutting it takes.
+        self._ordered = sorted(blocks, key=attrgetter("start"))
+        headings: list[int] = []
+        others: list[int] = []
+        turns: list[int] = []
+        page: int | None = None
+        previous = ""
+        self.has_headings = False
+        for block in self._ordered:
+            if block.page is not None and block.page != page:
+                if page is not None:
+                    turns.append(block.start)
+                page = block.page
+            kind = block.kind
+            if kind == "page":
+                continue
+            # A block that follows a heading is no place to cut, nor is an answer after its question: a chunk that
+            # ends with a heading or a question has lost what belongs to it.
+            if previous != "heading" and kind != "answer":
+                (headings if kind == "heading" else others).append(block.start)
+            if block.heading_path:
+                self.has_headings = True
+            previous = kind
+        self.has_pages = page is not None
         self.divisions = tuple(offsets for offsets in (turns, headings, others) if offsets)
         self.sections = frozenset(headings)
-        self.flat = not paged and not any(self._paths)
+
+    @cached_property
+    def blocks(self) -> list[Block]:
+        """All blocks but pages, in order."""
+        return [block for block in self._ordered if block.kind != "page"]
 
     def page(self, offset: int) -> int | None:
         """Return the 1-based page at `offset`; None where the document has no pages."""
+        if not self.has_pages:
+            return None
         position = bisect_right(self._page_starts, offset) - 1
-        return self._pages[max(position, 0)] if self._pages else None
+        return self._pages[max(position, 0)]
 
     def headings(self, offset: int) -> tuple[str, ...]:
         """Return the headings above `offset`, outermost first."""
-        position = bisect_right(self._path_starts, offset) - 1
-        return self._paths[position] if position >= 0 else ()
+        if not self.has_headings:
+            return ()
+        position = bisect_right(self._starts, offset) - 1
+        return self.blocks[position].heading_path if position >= 0 else ()
 
+    @cached_property
+    def _starts(self) -> list[int]:
+        return [block.start for block in self.blocks]
 
-def _starts(blocks: list[Block]) -> tuple[list[int], list[int]]:
-    """Return the starts of headings and of other blocks.
+    @cached_property
+    def _page_starts(self) -> list[int]:
+        return [block.start for block in self._ordered if block.page is not None]
 
-    A block that follows a heading is no place to cut, nor is an answer after its question: a chunk that
-    ends with a heading or a question has lost what belongs to it.
-    """
-    headings: list[int] = []
-    others: list[int] = []
-    previous = ""
-    for block in blocks:
-        if previous != "heading" and block.kind != "answer":
-            (headings if block.kind == "heading" else others).append(block.start)
-        previous = block.kind
-    return headings, others
+    @cached_property
+    def _pages(self) -> list[int | None]:
+        return [block.page for block in self._ordered if block.page is not None]

@@ -28,10 +28,10 @@ def content_hash(text: str) -> bytes:
 def media_hash(mime_type: str, checksum: str) -> bytes:
     """What stands for a file that is embedded as such; `checksum` is the SHA-256 of its bytes in hexadecimal.
 
-    Each part is preceded by its length, and the first has no blank: no text hashes to the same, and no other type.
+    Each part is preceded by its length, and all by a byte that is in no UTF-8: no text hashes to the same.
     """
     parts = [part.encode() for part in ("media", mime_type, checksum)]
-    return sha256(b"".join(b"%d:%s" % (len(part), part) for part in parts)).digest()
+    return sha256(b"\xff" + b"".join(b"%d:%s" % (len(part), part) for part in parts)).digest()
 
 
 class VectorCache(Protocol):
@@ -146,12 +146,16 @@ class MediaFile:
 
 
 def embed_media_cached(
-    embedder: MediaEmbedder, files: Sequence[MediaFile], cache: VectorCache, caller: Caller = NOBODY
+    embedder: MediaEmbedder,
+    files: Sequence[MediaFile],
+    cache: VectorCache,
+    caller: Caller = NOBODY,
+    on_file: Callable[[int], None] | None = None,
 ) -> CachedEmbedding:
     """Embed files as such, reading and sending only those that the cache does not know.
 
     One file is one request, and in the cache before the next is sent. The vectors of files that are refused, and of
-    those whose `read` returned None, are NaN; the latter are not in `refused`.
+    those whose `read` returned None, are NaN; the latter are not in `refused`. `on_file` is called with 1 after each.
 
     Raises:
         ProviderUnavailable, ProviderRefused, CostCeilingReached: what came before stays in the cache.
@@ -164,6 +168,8 @@ def embed_media_cached(
     for digest, file in zip(hashes, files, strict=True):
         if digest not in known and digest not in work.refused:
             work.embed(digest, file)
+        if on_file is not None:
+            on_file(1)
     nothing = np.full(embedder.dimensions, np.nan, dtype=np.float32)
     vectors = np.array([known.get(digest, nothing) for digest in hashes], np.float32).reshape(-1, embedder.dimensions)
     refused = {row: work.refused[digest] for row, digest in enumerate(hashes) if digest in work.refused}

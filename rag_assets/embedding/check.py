@@ -27,8 +27,8 @@ def check_texts(texts: Sequence[str]) -> None:
             raise TextRefused(f"text {position} is not valid Unicode: {error.reason}") from error
 
 
-def checked(vectors: ArrayLike, n: int, dimensions: int) -> NDArray[np.float32]:
-    """Return n vectors as unit-length float32, shape (n, dimensions).
+def checked(vectors: ArrayLike, n: int, dimensions: int, what: str = "the model") -> NDArray[np.float32]:
+    """Return n vectors as unit-length float32, shape (n, dimensions). `what` names where they are from.
 
     Vectors that already have unit length come back unchanged, so checking twice gives the same bytes.
 
@@ -36,31 +36,31 @@ def checked(vectors: ArrayLike, n: int, dimensions: int) -> NDArray[np.float32]:
         EmbeddingError: another count or dimension, NaN or infinity, or a vector of length zero.
     """
     # float64, because the squares of large float32 values overflow and would turn into zero vectors.
-    matrix = _as_matrix(vectors, n, dimensions)
+    matrix = _as_matrix(vectors, n, dimensions, what)
     with np.errstate(over="ignore"):
         norms: NDArray[np.float64] = np.linalg.norm(matrix, axis=1)
-    _refuse_rows(~np.isfinite(norms), "holds NaN or infinity")
-    _refuse_rows(norms == 0, "is all zeros, which no distance is defined for")
+    _refuse_rows(~np.isfinite(norms), "holds NaN or infinity", what)
+    _refuse_rows(norms == 0, "is all zeros, which no distance is defined for", what)
     norms[np.abs(norms - 1) < _ROUNDING] = 1
     return (matrix / norms[:, None]).astype(np.float32)
 
 
-def _as_matrix(vectors: ArrayLike, n: int, dimensions: int) -> NDArray[np.float64]:
+def _as_matrix(vectors: ArrayLike, n: int, dimensions: int, what: str) -> NDArray[np.float64]:
     try:
         matrix = np.asarray(vectors, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
-        raise EmbeddingError(f"the model's vectors are not one table of numbers: {error}") from error
+        raise EmbeddingError(f"{what} returned vectors that are not one table of numbers: {error}") from error
     if n == 0 and matrix.size == 0:
         return np.empty((0, dimensions))
     if matrix.ndim != 2:
-        raise EmbeddingError(f"expected {n} vectors, got an array of shape {matrix.shape}")
+        raise EmbeddingError(f"expected {n} vectors, {what} returned an array of shape {matrix.shape}")
     if len(matrix) != n:
-        raise EmbeddingError(f"the model returned {len(matrix)} vectors for {n} texts")
+        raise EmbeddingError(f"{what} returned {len(matrix)} vectors for {n} texts")
     if matrix.shape[1] != dimensions:
-        raise EmbeddingError(f"expected {dimensions} dimensions, the model returned {matrix.shape[1]}")
+        raise EmbeddingError(f"expected {dimensions} dimensions, {what} returned {matrix.shape[1]}")
     return matrix
 
 
-def _refuse_rows(bad: NDArray[np.bool_], fault: str) -> None:
+def _refuse_rows(bad: NDArray[np.bool_], fault: str, what: str) -> None:
     if bad.any():
-        raise EmbeddingError(f"vector {int(bad.argmax())} of {len(bad)} {fault}")
+        raise EmbeddingError(f"{what} returned useless vectors: vector {int(bad.argmax())} of {len(bad)} {fault}")

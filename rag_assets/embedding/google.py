@@ -148,7 +148,7 @@ class GoogleEmbedder:
             tokens=estimate,
             policy=policy,
         )
-        vectors = checked(self._values(answer, len(items)), len(items), self.dimensions)
+        vectors = checked(self._values(answer, len(items)), len(items), self.dimensions, self._client.what)
         told = answer.usage_metadata.prompt_token_count if answer.usage_metadata else None
         return vectors, told or estimate
 

@@ -105,7 +105,7 @@ class OpenAICompatibleEmbedder:
         for batch in plan_batches(sizes, self._info.batch_items, self._info.batch_bytes):
             sent = inputs[batch.start : batch.stop]
             answer = self._request(sent, role, gate)
-            vectors[batch.start : batch.stop] = checked(answer.vectors, len(sent), self.dimensions)
+            vectors[batch.start : batch.stop] = checked(answer.vectors, len(sent), self.dimensions, self._client.what)
             tokens += answer.tokens if answer.tokens is not None else sum(map(estimated_tokens, sent))
         usage = Usage(caller.tenant, caller.bot, len(inputs), tokens, self._info.cost_usd(tokens))
         return Embedded(mean_of_windows(vectors, windows, self.dimensions), usage)

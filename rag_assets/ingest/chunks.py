@@ -12,13 +12,14 @@ from uuid import UUID
 import pyarrow as pa
 
 from rag_assets.documents.model import Chunk
+from rag_assets.ingest.media import media_chunk, media_chunk_id, media_fields
 from rag_assets.ingest.pages import pages_of
 from rag_assets.ingest.sources import Failure
 from rag_assets.progress import stage
 from rag_assets.store.database import Database
 from rag_assets.store.profiles import BuiltProfile
 from rag_assets.store.publication import Publisher
-from rag_assets.store.sources import PendingSource, pending_sources
+from rag_assets.store.sources import PendingSource, StoredMedia, pending_sources
 
 CHUNK_SCHEMA = pa.schema(
     [
@@ -32,6 +33,8 @@ CHUNK_SCHEMA = pa.schema(
         ("token_count", pa.int32()),
         ("citation", pa.string()),
         ("metadata", pa.string()),
+        ("media", pa.string()),  # the file that is embedded instead of the content
+        ("words", pa.string()),  # what lexical search finds it by, if that is not its content
     ]
 )
 
@@ -68,7 +71,7 @@ def chunk_pending(database: Database, profiles: Sequence[BuiltProfile]) -> tuple
 
 def _chunk_profile(database: Database, built: BuiltProfile, report: ChunkReport) -> pa.Table:
     with database.transaction("ingest", {"tenant": built.tenant}) as connection:
-        pending = pending_sources(connection, built.id, built.space_id)
+        pending = pending_sources(connection, built.id, built.space_id, built.profile.options.multimodal)
         pages = pages_of(connection, built, pending)
     rows: list[tuple[Any, ...]] = []
     failed: list[tuple[PendingSource, str]] = []
@@ -83,10 +86,12 @@ def _chunk_profile(database: Database, built: BuiltProfile, report: ChunkReport)
             except Exception as error:  # whatever one document does to the chunker, the others are cut
                 failed.append((source, f"cannot be chunked: {type(error).__name__}: {error}"))
                 continue
-            if not chunks:
+            if not chunks and source.media is None:
                 failed.append((source, "no chunk came out of its text"))
                 continue
             rows += [_row(built, source, chunk) for chunk in chunks]
+            if source.media is not None:
+                rows.append(_media_row(built, source, source.media, chunks))
             report.sources += 1
             report.characters += len(source.document.text)
             report.boilerplate_characters += dropped
@@ -124,4 +129,15 @@ def _row(built: BuiltProfile, source: PendingSource, chunk: Chunk) -> tuple[Any,
         chunk.token_count,
         json.dumps(citation, ensure_ascii=False),
         "{}",
+        None,
+        None,
     )
+
+
+def _media_row(
+    built: BuiltProfile, source: PendingSource, media: StoredMedia, chunks: Sequence[Chunk]
+) -> tuple[Any, ...]:
+    chunk = media_chunk(source, media, chunks)
+    row = dict(zip(CHUNK_SCHEMA.names, _row(built, source, chunk), strict=True))
+    row["chunk_id"] = str(media_chunk_id(built.profile.spec_hash, source.id, media))
+    return tuple((row | media_fields(source, media, chunk)).values())

@@ -18,6 +18,7 @@ from rag_assets.embedding.protocol import Caller
 from rag_assets.embedding.registry import embedder_for
 from rag_assets.embedding.requests import estimated_tokens
 from rag_assets.ingest.backfill import Held, backfill, has_batches
+from rag_assets.ingest.media import embed_media
 from rag_assets.ingest.sources import Failure
 from rag_assets.progress import stage
 from rag_assets.store.cache import PgVectorCache
@@ -41,6 +42,9 @@ class EmbedReport:
     pending_chunks: int = 0  # of `pending_sources`, which have texts that wait for a batch job
     pending_sources: int = 0
     jobs: int = 0  # batch jobs that go on
+    media: int = 0  # chunks of files embedded as such
+    media_changed: int = 0  # files that are others now, and come with their next version
+    media_refused: list[Failure] = field(default_factory=list)  # whose text is published without them
     failures: list[Failure] = field(default_factory=list)
 
     def add(self, result: CachedEmbedding) -> None:
@@ -59,6 +63,8 @@ def embed_chunks(
     So are those of a source with a text that waits for a batch job, with nothing recorded against it. `batch` hands
     texts over to the provider's batch API whatever the profile's settings say.
 
+    A file that is embedded as such and refused is left out, and its text is not.
+
     Raises:
         ProviderUnavailable, ProviderRefused, CostCeilingReached: nothing is recorded against any source, and what
             was embedded until then is kept: another run goes on from there.
@@ -69,7 +75,9 @@ def embed_chunks(
     tables = []
     for built in profiles:
         mine = chunks.filter(pc.equal(chunks["profile_id"], built.id))
-        tables.append(_embed_profile(database, built, mine, report, batch))
+        texts = mine.filter(pc.is_null(mine["media"]))
+        table = _embed_profile(database, built, texts, report, batch)
+        tables.append(_with_media(database, built, mine, table, report))
     report.chunks = sum(table.num_rows for table in tables)
     return pa.concat_tables(tables), report
 
@@ -102,6 +110,33 @@ def _embed_profile(
         table = _without_waiting(database, built, chunks, held, table, report)
     _progress(database, built, table)
     return table
+
+
+def _with_media(
+    database: Database, built: BuiltProfile, chunks: pa.Table, texts: pa.Table, report: EmbedReport
+) -> pa.Table:
+    """Add the files among the chunks, embedded as such, to the embedded `texts`."""
+    is_media = pc.is_valid(chunks["media"])
+    with_text = pc.unique(chunks.filter(pc.invert(is_media))["source_id"])
+    # Where a source's text failed or waits, its file does too.
+    stays = pc.or_(
+        pc.is_in(chunks["source_id"], pc.unique(texts["source_id"])),
+        pc.invert(pc.is_in(chunks["source_id"], with_text)),
+    )
+    files = chunks.filter(pc.and_(is_media, stays))
+    if not files.num_rows:
+        return texts
+    result = embed_media(database, built, files, set(with_text.to_pylist()))
+    report.add(result.embedding)
+    report.media += result.chunks.num_rows
+    report.media_changed += result.changed
+    report.media_refused += result.refused
+    report.failures += result.failures
+    left_out = pa.array(sorted(result.left_out), pa.string())
+    kept = texts.filter(pc.invert(pc.is_in(texts["source_id"], left_out)))
+    table = pa.concat_tables([kept, with_vectors(result.chunks, result.vectors)])
+    # The chunks of a source stand together.
+    return table.sort_by([("source_id", "ascending"), ("chunk_index", "ascending")])
 
 
 def embedding_texts(chunks: pa.Table) -> list[str]:

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from queue import Queue
+from typing import Any
 from uuid import UUID
 
 import numpy as np
@@ -60,7 +61,9 @@ def publish_chunks(database: Database, profiles: Sequence[BuiltProfile], chunks:
     for built in profiles:
         mine = chunks.filter(pc.equal(chunks["profile_id"], built.id))
         with Publisher(database, built) as publisher:
-            publisher.assume_length(mine["content"].to_pylist())
+            publisher.assume_length(
+                [words for words in pc.coalesce(mine["words"], mine["content"]).to_pylist() if words]
+            )
             _publish_all(database, built, mine, report)
             if repeats := duplicate_versions(database, built):
                 report.duplicates += publisher.publish(repeats).sources
@@ -147,7 +150,7 @@ def _versions(chunks: pa.Table) -> Iterator[StagedVersion]:
         yield StagedVersion(UUID(key[0]), key[1], staged)
 
 
-def _staged(values: dict[str, str | int], vector: NDArray[np.float32]) -> StagedChunk:
+def _staged(values: dict[str, Any], vector: NDArray[np.float32]) -> StagedChunk:
     return StagedChunk(
         id=UUID(str(values["chunk_id"])),
         chunk_index=int(values["chunk_index"]),
@@ -156,4 +159,5 @@ def _staged(values: dict[str, str | int], vector: NDArray[np.float32]) -> Staged
         citation=str(values["citation"]),
         metadata=str(values["metadata"]),
         embedding=vector,
+        words=None if values["words"] is None else str(values["words"]),
     )

@@ -12,11 +12,12 @@ from rag_assets.documents.isolated import parse_file
 from rag_assets.documents.model import Record
 from rag_assets.documents.registry import PARSER_VERSION
 from rag_assets.documents.scan import Content, RootListing, SourceFile, read_content, scan_root
+from rag_assets.embedding.models import MEDIA_PAGES
 from rag_assets.errors import RootUnreadable, SourceError
 from rag_assets.progress import stage
 from rag_assets.store import sources as store
 from rag_assets.store.database import Connection, Database, set_scope
-from rag_assets.store.sources import FileState, SourceState, StagedSource, hash_uri, source_id
+from rag_assets.store.sources import FileState, SourceState, StagedSource, StoredMedia, hash_uri, source_id
 from rag_assets.store.tenants import Root, list_roots, record_scan, spaces_of
 
 BATCH_RECORDS = 2000
@@ -119,6 +120,7 @@ def _sync_root(connection: Connection, root: Root, report: SyncReport, covered: 
     with connection.transaction():
         set_scope(connection, {"tenant": root.tenant})
         known = store.file_states(connection, root)
+        media = store.embeds_media(connection, root.space_id)
     try:
         listing = scan_root(root.uri, known)
     except RootUnreadable as error:
@@ -129,7 +131,7 @@ def _sync_root(connection: Connection, root: Root, report: SyncReport, covered: 
     report.files += len(changes.to_read) + len(changes.kept)
     report.failures += [Failure(root.bot, error.path, error.message) for error in listing.errors]
     with stage(f"read {root.bot}", len(changes.to_read)) as bar:
-        reader = _Reader(connection, root, report)
+        reader = _Reader(connection, root, report, media)
         for file in changes.to_read:
             reader.read(file, known.get(file.uri))
             bar.advance(1)
@@ -160,10 +162,10 @@ def _delete_gone(connection: Connection, root: Root, uris: Sequence[str], report
 
 
 class _Reader:
-    """Reads files, and writes their sources in batches of whole files."""
+    """Reads files, and writes their sources in batches of whole files. `media`: files are embedded as such."""
 
-    def __init__(self, connection: Connection, root: Root, report: SyncReport) -> None:
-        self._connection, self._root, self._report = connection, root, report
+    def __init__(self, connection: Connection, root: Root, report: SyncReport, media: bool) -> None:
+        self._connection, self._root, self._report, self._media = connection, root, report, media
         self._read: list[tuple[SourceFile, FileState | None, list[Record]]] = []
         self._touched: list[tuple[SourceFile, FileState]] = []
 
@@ -216,7 +218,7 @@ class _Reader:
     ) -> list[StagedSource]:
         staged = []
         for record in records:
-            source = _stage(self._root, file, record, state)
+            source = _stage(self._root, file, record, state, self._media)
             before = old.get(source.id)
             if (
                 before is not None
@@ -225,6 +227,8 @@ class _Reader:
                 and before.status in ("queued", "processing", "ready")
             ):
                 self._report.unchanged += 1
+                if before.media != source.media:
+                    staged.append(source)  # the same text in another file
                 continue
             self._count(source)
             staged.append(source)
@@ -253,9 +257,25 @@ def _external_id(file: SourceFile, record: Record) -> str:
     return f"{file.uri}#{record.key}" if record.key else file.uri
 
 
-def _stage(root: Root, file: SourceFile, record: Record, state: FileState | None) -> StagedSource:
+def _media(record: Record, state: FileState | None) -> StoredMedia | None:
+    """The file as a model may embed it: not one inside another file, nor a PDF of many pages."""
+    media = record.media
+    if media is None or state is None or record.key or not 1 <= media.pages <= MEDIA_PAGES:
+        return None
+    return StoredMedia(media.content_type, media.pages, state.checksum)
+
+
+def _checksum(record: Record, state: FileState | None, media: StoredMedia | None) -> str:
+    """Of the text, or else of the file; and of both where `media` is embedded beside the text."""
+    if record.document is None:
+        return state.checksum if state else "unread"
+    checksum = document_checksum(record.document)
+    return bytes_checksum(f"{checksum}|{media.checksum}".encode()) if media else checksum
+
+
+def _stage(root: Root, file: SourceFile, record: Record, state: FileState | None, embeds_media: bool) -> StagedSource:
     external_id = _external_id(file, record)
-    document = record.document
+    document, media = record.document, _media(record, state)
     metadata = dict(document.metadata) if document else {}
     # What relevance labels call a document: the record's own id, or the file's place under its root.
     metadata.setdefault("doc_id", file.path_in_root)
@@ -265,11 +285,12 @@ def _stage(root: Root, file: SourceFile, record: Record, state: FileState | None
         source_type=record.source_type,
         external_id=external_id,
         name=record.name if document or not record.key else f"{file.path_in_root} {record.key}",
-        checksum=document_checksum(document) if document else (state.checksum if state else "unread"),
+        checksum=_checksum(record, state, media if embeds_media else None),
         status="processing" if record.status == "ready" else record.status,
         error=record.error,
         document=document if record.status == "ready" else None,
         metadata=metadata,
+        media=media,
     )
 
 

@@ -25,7 +25,8 @@ _SAMPLE = 200  # chunks whose mean length stands for all of a fresh profile
 
 @dataclass(frozen=True)
 class StagedChunk:
-    """A chunk with its vector (d,) float32, ready to be published."""
+    """A chunk with its vector (d,) float32, ready to be published. `words` is what lexical search finds it by, where
+    that is not its content."""
 
     id: UUID
     chunk_index: int
@@ -34,6 +35,7 @@ class StagedChunk:
     citation: str  # JSON
     metadata: str  # JSON
     embedding: NDArray[np.float32]
+    words: str | None = None
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,7 @@ class Publisher:
             "profile": built.id,
             "space": built.space_id,
             "language": built.profile.lexical.language,
+            "media": built.profile.options.multimodal,
             **self._scope,
         }
         self._connection: Connection = database.connect("ingest")
@@ -142,7 +145,7 @@ class Publisher:
                             version.source_id,
                             chunk.chunk_index,
                             chunk.content,
-                            lexical_text(chunk.content),
+                            lexical_text(chunk.content if chunk.words is None else chunk.words),
                             chunk.token_count,
                             chunk.citation,
                             chunk.metadata,

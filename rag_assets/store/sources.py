@@ -29,6 +29,15 @@ class FileState:
 
 
 @dataclass(frozen=True)
+class StoredMedia:
+    """The file of a source, where some models can embed it as such; `checksum` is that of its bytes."""
+
+    type: str
+    pages: int
+    checksum: str
+
+
+@dataclass(frozen=True)
 class SourceState:
     """A source as the database knows it."""
 
@@ -37,6 +46,7 @@ class SourceState:
     external_id: str
     checksum: str
     status: str
+    media: StoredMedia | None
 
 
 @dataclass(frozen=True)
@@ -53,15 +63,20 @@ class StagedSource:
     error: str | None = None
     document: Document | None = None
     metadata: dict[str, Any] = field(default_factory=dict)
+    media: StoredMedia | None = None
 
 
 @dataclass(frozen=True)
 class PendingSource:
-    """A source version that a profile has yet to publish."""
+    """A source version that a profile has yet to publish. The document of a source without text is empty; such a
+    source has `media`, which is None unless the profile embeds files."""
 
     id: UUID
     checksum: str
     document: Document
+    name: str
+    external_id: str
+    media: StoredMedia | None = None
 
 
 def hash_uri(uri: str) -> bytes:
@@ -82,7 +97,13 @@ def file_states(connection: Connection, root: Root) -> dict[str, FileState]:
 def sources_of_files(connection: Connection, root: Root, files: Iterable[bytes]) -> list[SourceState]:
     """The sources, other than deleted ones, that came from the given files."""
     rows = connection.execute(query("source_states_of_files"), {"space": root.space_id, "files": list(files)})
-    return [SourceState(*row) for row in rows]
+    return [SourceState(*row[:-1], _to_media(row[-1])) for row in rows]
+
+
+def embeds_media(connection: Connection, space_id: UUID) -> bool:
+    """Whether some profile of the space embeds files as such."""
+    row = connection.execute(query("embeds_media"), {"space": space_id}).fetchone()
+    return bool(row and row[0])
 
 
 def write_sources(connection: Connection, root: Root, staged: Sequence[StagedSource]) -> None:
@@ -114,12 +135,19 @@ def _staged_row(source: StagedSource) -> tuple[Any, ...]:
         source.status,
         source.error,
         document.language if document else None,
-        document.content_type if document else None,
+        _content_type(source),
         json.dumps(source.metadata, ensure_ascii=False, default=str),
+        json.dumps(asdict(source.media)) if source.media else None,
         document.title if document else None,
         document.text if document else None,
         json.dumps([asdict(block) for block in document.blocks]) if document else None,
     )
+
+
+def _content_type(source: StagedSource) -> str | None:
+    if source.document:
+        return source.document.content_type
+    return source.media.type if source.media else None
 
 
 def _write_signatures(connection: Connection, staged: Sequence[StagedSource]) -> None:
@@ -159,9 +187,17 @@ def forget_files(connection: Connection, root: Root, uris: Iterable[str]) -> Non
     connection.execute(query("forget_files"), {"root": root.id, "files": [hash_uri(uri) for uri in uris]})
 
 
-def pending_sources(connection: Connection, profile_id: int, space_id: UUID) -> list[PendingSource]:
-    """The sources that the profile has not published in their current version, by external id."""
-    rows = connection.execute(query("pending_sources"), {"profile": profile_id, "space": space_id})
+def forget_unread_files(connection: Connection, tenant: str, bot: str) -> int:
+    """Forget the files of sources that failed or hold no text: the next scan reads them again. Returns how many."""
+    return connection.execute(query("forget_unread_files"), {"tenant": tenant, "bot": bot}).rowcount
+
+
+def pending_sources(
+    connection: Connection, profile_id: int, space_id: UUID, media: bool = False
+) -> list[PendingSource]:
+    """The sources that the profile has not published in their current version, by external id; `media`: also those
+    whose file can be embedded as such and holds no text."""
+    rows = connection.execute(query("pending_sources"), {"profile": profile_id, "space": space_id, "media": media})
     return [
         PendingSource(
             row[0],
@@ -173,9 +209,15 @@ def pending_sources(connection: Connection, profile_id: int, space_id: UUID) -> 
                 content_type=row[5] or "text/plain",
                 language=row[6],
             ),
+            *row[7:9],
+            _to_media(row[9]),
         )
         for row in rows
     ]
+
+
+def _to_media(value: dict[str, Any] | None) -> StoredMedia | None:
+    return StoredMedia(**value) if value else None
 
 
 def _to_block(value: dict[str, Any]) -> Block:

@@ -2,15 +2,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import pytest
 from batch_world import FEWEST, text_of
-from conftest import Rag
 
 from rag_assets.embedding import registry
 from rag_assets.embedding.google import GoogleEmbedder
 from tests.embedding.google_batch_server import Batches, google_batches
+
+if TYPE_CHECKING:
+    from conftest import Rag
 
 TEXTS = 6
 MODEL = ("--provider", "google", "--model", "gemini-embedding-2", "--dimensions", "128")

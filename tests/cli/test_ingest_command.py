@@ -45,6 +45,19 @@ def test_a_source_that_cannot_be_read_is_listed_and_does_not_fail_the_rest(rag: 
     assert rag.json("search", "PX-4412", *_to("partly"))["results"]
 
 
+def test_files_that_failed_are_read_again_where_that_is_asked_for(
+    rag: Rag, documents: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (documents / "page.html").write_text("<html><body>" + "<p>A paragraph of a long page.</p>" * 5000)
+    monkeypatch.setenv("RAG_PARSE_SECONDS", "0.001")
+    first = rag.json("ingest", str(documents), *_to("slow", "--profile", "tiny"))
+    assert "RAG_PARSE_SECONDS" in first["failures"][0]["error"]
+    monkeypatch.delenv("RAG_PARSE_SECONDS")
+    assert rag.json("ingest", *_to("slow"))["sources"]["failed"] == 1
+    assert rag.json("ingest", *_to("slow", "--retry-failed"))["sources"]["failed"] == 0
+    assert rag.json("search", "paragraph", *_to("slow"))["results"]
+
+
 def test_a_dry_run_counts_and_writes_nothing(rag: Rag, documents: Path) -> None:
     planned = rag.json("ingest", str(documents), *_to("planned", "--profile", "tiny", "--dry-run"))
     assert planned["dry_run"] is True

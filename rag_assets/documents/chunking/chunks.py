@@ -56,9 +56,7 @@ def _recursive(document: Document, outline: Outline, spec: ChunkingSpec) -> list
     spans = recursive_spans(text, outline, spec.size, spec.overlap)
     if spec.context_header:
         return _chunks(document, outline, spans, _context(document, outline, spec, None))
-    if not outline.flat:
-        return _chunks(document, outline, spans, None)
-    return [Chunk(index, text[start:end], start, end) for index, (start, end) in enumerate(spans)]
+    return _chunks(document, outline, spans, None)
 
 
 def _context(document: Document, outline: Outline, spec: ChunkingSpec, plan: Plan | None) -> Context:
@@ -67,16 +65,16 @@ def _context(document: Document, outline: Outline, spec: ChunkingSpec, plan: Pla
 
 
 def _chunks(document: Document, outline: Outline, spans: Iterable[Span], context: Context | None) -> list[Chunk]:
+    text = document.text
+    if context is None and not outline.has_pages and not outline.has_headings:
+        return [Chunk(index, text[start:end], start, end) for index, (start, end) in enumerate(spans)]
+    page, headings = outline.page, outline.headings
+    of = context.of if context else _nothing
     return [
-        Chunk(
-            index=index,
-            content=document.text[start:end],
-            start=start,
-            end=end,
-            page=outline.page(start),
-            page_end=outline.page(end - 1),
-            heading_path=outline.headings(start),
-            context=context.of(start, end) if context else "",
-        )
+        Chunk(index, text[start:end], start, end, page(start), page(end - 1), headings(start), of(start, end))
         for index, (start, end) in enumerate(spans)
     ]
+
+
+def _nothing(start: int, end: int) -> str:
+    return ""

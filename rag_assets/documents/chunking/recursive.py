@@ -41,9 +41,11 @@ def recursive_spans(text: str, outline: Outline, size: int, overlap: int) -> Ite
 def next_nonspace(text: str, position: int) -> int:
     """Return the offset of the first character from `position` on that is no white space; the length if none is."""
     # Nearly every cut is in front of a single space or of none; asking for those first saves a search.
-    for near in (position, position + 1):
-        if near < len(text) and not text[near].isspace():
-            return near
+    if position + 1 < len(text):
+        if not text[position].isspace():
+            return position
+        if not text[position + 1].isspace():
+            return position + 1
     found = NONSPACE.search(text, position)
     return found.start() if found else len(text)
 

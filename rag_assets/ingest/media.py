@@ -1,0 +1,155 @@
+"""Files embedded as such, beside their text: one more chunk for a picture or a small PDF of a multimodal profile.
+
+Left out are files inside archives and mails, which have no address to be read again from. Files go one by one and at
+once, also where texts go through the provider's batch API.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Container, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, cast
+from uuid import UUID
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from rag_assets.documents.checksum import bytes_checksum
+from rag_assets.documents.model import Chunk
+from rag_assets.documents.scan import SourceFile, read_content
+from rag_assets.embedding.cached import CachedEmbedding, MediaFile, embed_media_cached
+from rag_assets.embedding.protocol import Caller, MediaEmbedder
+from rag_assets.embedding.registry import embedder_for
+from rag_assets.errors import SourceError
+from rag_assets.ingest.sources import Failure
+from rag_assets.progress import stage
+from rag_assets.store.cache import PgVectorCache
+from rag_assets.store.database import Database
+from rag_assets.store.limits import PgGate
+from rag_assets.store.profiles import BuiltProfile
+from rag_assets.store.publication import Publisher
+from rag_assets.store.sources import PendingSource, StoredMedia
+
+
+def media_chunk(source: PendingSource, media: StoredMedia, chunks: Sequence[Chunk]) -> Chunk:
+    """What is shown where a file itself is found: its first passage, or its title or name where it has no text.
+
+    In the latter case `start` and `end` are 0, and the content is not in the document.
+    """
+    pages = (1, media.pages) if media.type == "application/pdf" else (None, None)
+    if chunks:
+        first = chunks[0]
+        return Chunk(len(chunks), first.content, first.start, first.end, *pages)
+    return Chunk(0, source.document.title or source.name, 0, 0, *pages)
+
+
+def media_chunk_id(spec_hash: str, source: UUID, media: StoredMedia) -> UUID:
+    """The same file of the same source has the same id in the same profile."""
+    digest = hashlib.sha256(f"{spec_hash}|{source}|media|{media.type}|{media.checksum}".encode())
+    return UUID(bytes=digest.digest()[:16])
+
+
+def media_fields(source: PendingSource, media: StoredMedia, chunk: Chunk) -> dict[str, Any]:
+    """The columns in which a file's chunk differs from that of a text."""
+    file = {"uri": source.external_id, "type": media.type, "checksum": media.checksum}
+    return {
+        "metadata": json.dumps({"media": media.type}),
+        "media": json.dumps(file),
+        # The first passage is found by its words as a chunk of its own.
+        "words": "" if chunk.end else None,
+    }
+
+
+@dataclass
+class MediaResult:
+    """What became of files: the `chunks` of those that have a vector, and these vectors (n, d).
+
+    `refused` are left out, and so are those `changed` since they were read, which come with their next version; the
+    text of both is published. `failures` are of sources without text, or of files that cannot be read now: then the
+    whole source is in `left_out`, and another run tries it again.
+    """
+
+    chunks: pa.Table
+    vectors: NDArray[np.float32]
+    embedding: CachedEmbedding
+    changed: int = 0
+    refused: list[Failure] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
+    left_out: set[str] = field(default_factory=set)
+
+
+@dataclass
+class _Reader:
+    """Reads files again, and remembers by row of which this was not possible, and which are not what they were."""
+
+    unread: dict[int, str] = field(default_factory=dict)
+    changed: set[int] = field(default_factory=set)
+
+    def read(self, row: int, uri: str, checksum: str) -> bytes | None:
+        try:
+            data = read_content(SourceFile(uri, uri, size=-1, mtime_ns=0)).data
+        except (OSError, SourceError) as error:
+            self.unread[row] = str(error)
+            return None
+        if bytes_checksum(data) != checksum:
+            self.changed.add(row)
+            return None
+        return data
+
+
+def embed_media(database: Database, built: BuiltProfile, files: pa.Table, with_text: Container[str]) -> MediaResult:
+    """Embed the files of a table of chunks; `with_text` are the ids of the sources that have other chunks too.
+
+    Raises:
+        ProviderUnavailable, ProviderRefused, CostCeilingReached: what was embedded until then is kept.
+    """
+    rows = files.to_pylist()
+    reader = _Reader()
+    with (
+        stage(f"embed files {built.bot}", len(rows)) as bar,
+        PgVectorCache(database, built.tenant, built.bot, built.profile.name) as cache,
+        PgGate(database, built.tenant, built.bot, built.profile) as gate,
+    ):
+        # A profile that is multimodal has a model that embeds files.
+        embedder = cast(MediaEmbedder, embedder_for(built.profile))
+        wanted = [_file(reader, row, json.loads(values["media"])) for row, values in enumerate(rows)]
+        caller = Caller(built.tenant, built.bot, gate)
+        embedding = embed_media_cached(embedder, wanted, cache, caller, on_file=bar.advance)
+    found = ~np.isnan(embedding.vectors).any(axis=1)
+    result = MediaResult(files.filter(pa.array(found)), embedding.vectors[found], embedding)
+    result.changed = sum(not found[row] for row in reader.changed)
+    failed = []
+    for row, reason in sorted((dict(embedding.refused) | reader.unread).items()):
+        values = rows[row]
+        failure = Failure(built.bot, _name(values), f"its file cannot be embedded: {reason}")
+        if found[row]:  # of another file with the same bytes
+            continue
+        if row in embedding.refused and values["source_id"] in with_text:
+            result.refused.append(failure)
+            continue
+        result.failures.append(failure)
+        failed.append((values, failure.error))
+    result.left_out = _record(database, built, failed)
+    return result
+
+
+def _record(database: Database, built: BuiltProfile, failed: Sequence[tuple[dict[str, Any], str]]) -> set[str]:
+    """Record failures against their sources, and return the ids of these."""
+    if failed:
+        with Publisher(database, built) as publisher:
+            for values, reason in failed:
+                publisher.fail(UUID(values["source_id"]), values["checksum"], reason)
+    return {values["source_id"] for values, _ in failed}
+
+
+def _name(values: dict[str, Any]) -> str:
+    return str(json.loads(values["citation"]).get("title") or json.loads(values["media"])["uri"])
+
+
+def _file(reader: _Reader, row: int, media: dict[str, str]) -> MediaFile:
+    read = partial(reader.read, row, media["uri"], media["checksum"])
+    return MediaFile(media["type"], media["checksum"], read)
