@@ -46,7 +46,7 @@ def corpora(data: Path) -> dict[str, list[Document]]:
     code = ["\n\n\n".join(text for _, text in group) for group in grouped(read_corpus(data / "cosqa"))]
     return {
         "abstracts": [Document(text, blocks=paragraphs(text)) for text in abstracts],
-        "articles": [Document(text, blocks=tuple(markdown_blocks(text))) for text in articles],
+        "articles": [parsed(text, "text/markdown")[0] for text in articles],
         "one text": [Document("\n\n".join(abstracts))],
         "code": [Document(text, content_type="text/x-python", blocks=paragraphs(text, "code")) for text in code],
     }

@@ -9,25 +9,7 @@ from dataclasses import dataclass
 from rag_assets.documents.chunking import STRATEGIES
 
 FAST = tuple(name for name in STRATEGIES if name != "token")  # tokenising 100 MB takes minutes, whoever does it
-WORDS = [
-    "the",
-    "of",
-    "retrieval",
-    "a",
-    "document",
-    "passage",
-    "index",
-    "and",
-    "vector",
-    "tenant",
-    "in",
-    "query",
-    "answer",
-    "chunk",
-    "is",
-    "with",
-    "model",
-]
+WORDS = ("the", "of", "retrieval", "a", "document", "passage", "index", "and", "vector", "tenant", "in", "query", "is")
 
 
 @dataclass(frozen=True)

@@ -901,6 +901,7 @@ CREATE TABLE rag.knowledge_sources (
     metadata jsonb DEFAULT '{}'::jsonb NOT NULL,
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     updated_at timestamp with time zone DEFAULT now() NOT NULL,
+    media jsonb,
     CONSTRAINT knowledge_sources_check CHECK (((scope_type = 'user'::text) = (scope_user_id IS NOT NULL))),
     CONSTRAINT knowledge_sources_failed_stage_check CHECK ((failed_stage = ANY (ARRAY['read'::text, 'publish'::text]))),
     CONSTRAINT knowledge_sources_progress_percent_check CHECK (((progress_percent >= 0) AND (progress_percent <= 100))),

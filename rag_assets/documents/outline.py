@@ -64,12 +64,16 @@ class Outline:
         """Return the headings above `offset`, outermost first."""
         if not self.has_headings:
             return ()
-        position = bisect_right(self._starts, offset) - 1
-        return self.blocks[position].heading_path if position >= 0 else ()
+        position = bisect_right(self._starts, offset)
+        return self._paths[position - 1] if position else ()
 
     @cached_property
     def _starts(self) -> list[int]:
         return [block.start for block in self.blocks]
+
+    @cached_property
+    def _paths(self) -> list[tuple[str, ...]]:
+        return [block.heading_path for block in self.blocks]
 
     @cached_property
     def _page_starts(self) -> list[int]:

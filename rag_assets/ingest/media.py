@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, cast
@@ -119,22 +119,34 @@ def embed_media(database: Database, built: BuiltProfile, files: pa.Table, with_t
         wanted = [_file(reader, row, json.loads(values["media"])) for row, values in enumerate(rows)]
         caller = Caller(built.tenant, built.bot, gate)
         embedding = embed_media_cached(embedder, wanted, cache, caller, on_file=bar.advance)
-    found = ~np.isnan(embedding.vectors).any(axis=1)
+    found = np.isfinite(embedding.vectors[:, 0])
     result = MediaResult(files.filter(pa.array(found)), embedding.vectors[found], embedding)
-    result.changed = sum(not found[row] for row in reader.changed)
-    failed = []
-    for row, reason in sorted((dict(embedding.refused) | reader.unread).items()):
-        values = rows[row]
-        failure = Failure(built.bot, _name(values), f"its file cannot be embedded: {reason}")
-        if found[row]:  # of another file with the same bytes
-            continue
-        if row in embedding.refused and values["source_id"] in with_text:
-            result.refused.append(failure)
-            continue
-        result.failures.append(failure)
-        failed.append((values, failure.error))
-    result.left_out = _record(database, built, failed)
+    _explain(database, built, {row: rows[row] for row in np.flatnonzero(~found)}, reader, with_text, result)
     return result
+
+
+def _explain(
+    database: Database,
+    built: BuiltProfile,
+    missing: Mapping[int, dict[str, Any]],
+    reader: _Reader,
+    with_text: Container[str],
+    result: MediaResult,
+) -> None:
+    """Add to the result why the `missing` rows have no vector."""
+    refused, failed = result.embedding.refused, []
+    result.changed = len(missing.keys() & reader.changed)
+    for row, values in missing.items():
+        reason = refused.get(row) or reader.unread.get(row)
+        if reason is None:
+            continue
+        failure = Failure(built.bot, _name(values), f"its file cannot be embedded: {reason}")
+        if row in refused and values["source_id"] in with_text:
+            result.refused.append(failure)
+        else:
+            result.failures.append(failure)
+            failed.append((values, failure.error))
+    result.left_out = _record(database, built, failed)
 
 
 def _record(database: Database, built: BuiltProfile, failed: Sequence[tuple[dict[str, Any], str]]) -> set[str]:

@@ -61,9 +61,8 @@ def publish_chunks(database: Database, profiles: Sequence[BuiltProfile], chunks:
     for built in profiles:
         mine = chunks.filter(pc.equal(chunks["profile_id"], built.id))
         with Publisher(database, built) as publisher:
-            publisher.assume_length(
-                [words for words in pc.coalesce(mine["words"], mine["content"]).to_pylist() if words]
-            )
+            words = pc.coalesce(mine["words"], mine["content"])
+            publisher.assume_length(words.filter(pc.not_equal(words, "")).to_pylist())
             _publish_all(database, built, mine, report)
             if repeats := duplicate_versions(database, built):
                 report.duplicates += publisher.publish(repeats).sources

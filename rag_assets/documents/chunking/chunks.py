@@ -65,16 +65,14 @@ def _context(document: Document, outline: Outline, spec: ChunkingSpec, plan: Pla
 
 
 def _chunks(document: Document, outline: Outline, spans: Iterable[Span], context: Context | None) -> list[Chunk]:
-    text = document.text
-    if context is None and not outline.has_pages and not outline.has_headings:
-        return [Chunk(index, text[start:end], start, end) for index, (start, end) in enumerate(spans)]
-    page, headings = outline.page, outline.headings
-    of = context.of if context else _nothing
-    return [
-        Chunk(index, text[start:end], start, end, page(start), page(end - 1), headings(start), of(start, end))
-        for index, (start, end) in enumerate(spans)
-    ]
-
-
-def _nothing(start: int, end: int) -> str:
-    return ""
+    text, page, headings = document.text, outline.page, outline.headings
+    if context is not None:
+        return [
+            Chunk(n, text[i:j], i, j, page(i), page(j - 1), headings(i), context.of(i, j))
+            for n, (i, j) in enumerate(spans)
+        ]
+    if outline.has_pages:
+        return [Chunk(n, text[i:j], i, j, page(i), page(j - 1), headings(i)) for n, (i, j) in enumerate(spans)]
+    if outline.has_headings:
+        return [Chunk(n, text[i:j], i, j, None, None, headings(i)) for n, (i, j) in enumerate(spans)]
+    return [Chunk(n, text[i:j], i, j) for n, (i, j) in enumerate(spans)]

@@ -27,13 +27,13 @@ _GRAMMARS = {
 # What a record's text must hold to be taken for code, where nothing names its type.
 _SIGNS = (
     ("text/x-python", re.compile(r"^[ \t]*(?:async +)?def +\w+ *\(|^class +\w+[^\n]*:[ \t]*$", re.MULTILINE)),
-    ("text/x-go", re.compile(r"^package +\w+\s*$|^func +[\w(][^\n]*\{", re.MULTILINE)),
-    ("text/x-rust", re.compile(r"^\s*(?:pub +)?(?:fn|impl|struct|enum|trait)\b[^\n]*[{;]", re.MULTILINE)),
+    ("text/x-go", re.compile(r"^package +\w+[ \t]*$|^func +[\w(][^\n]*\{", re.MULTILINE)),
+    ("text/x-rust", re.compile(r"^[ \t]*(?:pub +)?(?:fn|impl|struct|enum|trait)\b[^\n]*[{;]", re.MULTILINE)),
     ("application/x-php", re.compile(r"\A\s*<\?php")),
-    ("text/x-java", re.compile(r"^\s*(?:public|private|protected) +[\w<>\[\] ]+[({]", re.MULTILINE)),
+    ("text/x-java", re.compile(r"^[ \t]*(?:public|private|protected) +[\w<>\[\] ]+[({]", re.MULTILINE)),
     (
         "text/javascript",
-        re.compile(r"^\s*(?:export +|async +)*function\b|^(?:const|let|var) +\w+ *=", re.MULTILINE),
+        re.compile(r"^[ \t]*(?:export +|async +)*function\b|^(?:const|let|var) +\w+ *=", re.MULTILINE),
     ),
 )
 _SAMPLE = 20_000  # characters

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from itertools import product
 from typing import NamedTuple
 
 from rag_assets.documents.chunking.graphemes import GRAPHEME_REACH, between_graphemes, joins
@@ -31,11 +32,18 @@ def recursive_spans(text: str, outline: Outline, size: int, overlap: int) -> Ite
     start = fresh = first.start()
     while limit - start > size:
         cut = best_cut(text, divisions, marks, start, fresh, start + size)
-        end = start + len(text[start:cut].rstrip())
+        end = stripped_end(text, start, cut)
         yield start, end
         fresh = next_nonspace(text, cut)
         start = fresh if fresh in sections else step_back(text, start, end, fresh, max(fresh - overlap, start + 1))
     yield start, limit
+
+
+def stripped_end(text: str, start: int, cut: int) -> int:
+    """Return the end of what is left of `text[start:cut]` without the white space at its end."""
+    if not text[cut - 1].isspace():
+        return cut
+    return start + len(text[start:cut].rstrip())
 
 
 def next_nonspace(text: str, position: int) -> int:
@@ -51,18 +59,30 @@ def next_nonspace(text: str, position: int) -> int:
 
 
 class Marks(NamedTuple):
-    """The separators that a text may hold, best first, and how many of their characters stay in front."""
+    """The separators that a text may hold, best first; empty lines and line feeds are looked for in any."""
 
-    line_ends: tuple[str, ...]
     stops: tuple[str, ...]
     spaces: tuple[str, ...]
-    commas: tuple[str, ...]
+    commas: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, text: str) -> Marks:
         # Asked once, so that no cut looks for what is nowhere. One character is found 50 times as fast as two.
-        kinds = (_LINE_ENDS, _STOPS, _SPACES, _COMMAS)
-        return cls(*(tuple(mark for mark in marks if mark[0] in text) for marks in kinds))
+        if text.isascii():
+            return _ASCII_MARKS["!" in text, "?" in text, "\t" in text]
+        return cls(
+            tuple([stop for stop in _STOPS if stop[0] in text]),
+            _SPACES,
+            tuple([comma for comma in _COMMAS if comma in text]),
+        )
+
+
+_ASCII_MARKS = {
+    (exclaims, asks, tabs): Marks(
+        (". ", *(["! "] if exclaims else []), *(["? "] if asks else [])), (" ", "\t") if tabs else (" ",)
+    )
+    for exclaims, asks, tabs in product((False, True), repeat=3)
+}
 
 
 def best_cut(text: str, divisions: Divisions, marks: Marks, start: int, fresh: int, high: int) -> int:
@@ -89,7 +109,7 @@ def _last_division(text: str, divisions: Divisions, marks: Marks, low: int, top:
     # One look for a line feed tells whether three kinds of division are worth a look of their own.
     line = text.rfind("\n", low, top + 1)
     if line >= 0:
-        return _last_line(text, marks, low, top, line)
+        return _last_line(text, low, top, line)
     stop = _last_mark(text, marks.stops, low - 1, top)
     if stop >= 0:
         return stop + 1
@@ -100,13 +120,13 @@ def _last_division(text: str, divisions: Divisions, marks: Marks, low: int, top:
     return comma + 1 if comma >= 0 else comma
 
 
-def _last_line(text: str, marks: Marks, low: int, top: int, line: int) -> int:
+def _last_line(text: str, low: int, top: int, line: int) -> int:
     empty = text.rfind("\n\n", low, top + 2)
     if empty >= 0:
         return empty
     if text[line - 1] in ".!?":
         return line
-    sentence = _last_mark(text, marks.line_ends, low - 1, top)
+    sentence = _last_mark(text, _LINE_ENDS, low - 1, top)
     return sentence + 1 if sentence >= 0 else line
 
 

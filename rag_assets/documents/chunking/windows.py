@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from rag_assets.documents.chunking.graphemes import between_graphemes, joins
-from rag_assets.documents.chunking.recursive import NONSPACE, next_nonspace, step_back
+from rag_assets.documents.chunking.recursive import NONSPACE, next_nonspace, step_back, stripped_end
 
 Span = tuple[int, int]
 
@@ -91,7 +91,7 @@ def window_spans(text: str, ruler: Ruler, cutter: Cutter) -> Iterator[Span]:
             if high <= fresh:
                 break
             cut = cutter.cut(start, fresh, high)
-        end = start + len(text[start:cut].rstrip())
+        end = stripped_end(text, start, cut)
         yield start, end
         fresh = next_nonspace(text, cut)
         if fresh < limit:
