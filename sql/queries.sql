@@ -548,8 +548,9 @@ SELECT {profile}, %(tenant)s, word, ndoc
 FROM ts_stat('SELECT fts FROM rag.knowledge_chunks WHERE embedding_profile_id = {profile}')
 
 -- measured_length --
+-- Of what has words: a file that is embedded beside its text has none of its own.
 SELECT avg(rag.lexical_length(fts)) FROM rag.knowledge_chunks TABLESAMPLE BERNOULLI (%(percent)s) REPEATABLE (1)
-WHERE embedding_profile_id = {profile}
+WHERE embedding_profile_id = {profile} AND fts <> ''
 
 -- reweigh_chunks --
 UPDATE rag.knowledge_chunks SET lexical = rag.bm25_weights(fts, %(length)s)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import pickle
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -54,3 +56,17 @@ def cached(url: str) -> int:
 def statuses(url: str) -> dict[str, int]:
     """How many sources are in each state."""
     return dict(rows(url, "SELECT status, count(*) FROM rag.knowledge_sources GROUP BY 1"))
+
+
+def everything_said(error: BaseException) -> str:
+    """An error and all errors behind it: texts, arguments, attributes, and what a pickle would carry away."""
+    said, seen = "", set()
+    pending: list[BaseException | None] = [error]
+    while pending:
+        current = pending.pop()
+        if current is None or id(current) in seen:
+            continue
+        seen.add(id(current))
+        said += f"{current!s} {current!r} {current.args} {vars(current)} {pickle.dumps(current)!r}"
+        pending += [current.__cause__, current.__context__]
+    return said + "".join(traceback.format_exception(error))

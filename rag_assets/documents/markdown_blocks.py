@@ -69,36 +69,38 @@ _LOOKS: dict[str, BlockKind] = {
 def markdown_blocks(text: str) -> Iterator[Block]:
     """Yield the outermost blocks of Markdown in order, each with the headings above it."""
     headings = HeadingPath()
+    path = headings.path
     position, length = 0, len(text)
     while position < length:
         match = _BLOCK.match(text, position)
         look = match.lastgroup if match else None
         if match is None or look is None or (look == "table" and not _is_table(match.group())):
             position, blocks = _parsed(text, position, headings)
+            path = headings.path
             yield from blocks
             continue
         end = match.end()
         if look == "heading":
-            level = len(match.group()) - len(match.group().lstrip("#"))
-            headings.enter(level, heading_text(_CLOSING_MARKS.sub("", match.group()[level:]).strip()))
+            title = match.group().lstrip("#")
+            level = end - position - len(title)
+            headings.enter(level, heading_text(_CLOSING_MARKS.sub("", title) if "#" in title else title))
+            path = headings.path
         elif look == "fence":
             end = _fence_end(text, match.group("fence"), end)
         if look != "blank":
-            yield Block(_LOOKS[look], position, _stripped(text, position, end), headings.path)
+            yield Block(_LOOKS[look], position, _stripped(text, position, end), path)
             end += 1
         position = end
 
 
 def _is_table(rows: str) -> bool:
-    """Tell whether lines that begin with a bar are a table: as many delimiters as columns, and no row without one."""
+    """Tell whether lines that begin with a bar are a table, and one that the parser reads to its end."""
     header, delimiters, *body = rows.split("\n")
-    columns = _cells(header)
-    if header.strip() == "|" or not all(_DELIMITER.fullmatch(cell.strip()) for cell in _cells(delimiters)):
+    columns, marks = len(_cells(header)), _cells(delimiters)
+    if header.strip() == "|" or columns != len(marks) or not all(_DELIMITER.fullmatch(mark.strip()) for mark in marks):
         return False
-    if len(columns) != len(_cells(delimiters)):
-        return False
-    # The parser ends a table that leaves out too many cells; it has to count them itself.
-    return len(body) * len(columns) <= MAX_AUTOCOMPLETED_CELLS or all(row.count("|") > len(columns) for row in body)
+    # It ends a table that leaves out too many cells: a few bytes could stand for endless rows.
+    return sum(max(0, columns + 1 - row.count("|")) for row in body) <= MAX_AUTOCOMPLETED_CELLS
 
 
 def _cells(row: str) -> list[str]:

@@ -121,7 +121,8 @@ def embed_media(database: Database, built: BuiltProfile, files: pa.Table, with_t
         embedding = embed_media_cached(embedder, wanted, cache, caller, on_file=bar.advance)
     found = np.isfinite(embedding.vectors[:, 0])
     result = MediaResult(files.filter(pa.array(found)), embedding.vectors[found], embedding)
-    _explain(database, built, {row: rows[row] for row in np.flatnonzero(~found)}, reader, with_text, result)
+    missing = {row: values for row, values in enumerate(rows) if not found[row]}
+    _explain(database, built, missing, reader, with_text, result)
     return result
 
 

@@ -11,17 +11,26 @@ from rag_assets.documents.isolated import parse_file
 from rag_assets.documents.model import Document, embedding_text
 from rag_assets.documents.registry import PARSER_VERSION
 from rag_assets.documents.scan import SourceFile, read_content, scan_root
-from rag_assets.embedding.cached import content_hash
+from rag_assets.embedding.cached import content_hash, media_hash
 from rag_assets.embedding.estimate import document_tokens
+from rag_assets.embedding.models import MEDIA_TOKENS
 from rag_assets.embedding.profiles import EmbeddingProfile
 from rag_assets.errors import RootUnreadable, SourceError
-from rag_assets.ingest.sources import RootChanges, decide
+from rag_assets.ingest.sources import RootChanges, decide, stored_media
 from rag_assets.progress import stage
 from rag_assets.store.cache import known_hashes
 from rag_assets.store.database import Connection, Database
 from rag_assets.store.limits import Mode, profile_settings, rate_limits, spent_usd
 from rag_assets.store.profiles import built_profiles
-from rag_assets.store.sources import FileState, file_states, hash_uri, pending_sources, sources_of_files
+from rag_assets.store.sources import (
+    FileState,
+    PendingSource,
+    StoredMedia,
+    file_states,
+    hash_uri,
+    pending_sources,
+    sources_of_files,
+)
 from rag_assets.store.tenants import Root, list_bots, list_roots, list_tenants
 
 SAMPLE_FILES = 200  # of the files to read, so many are read and cut to estimate the rest
@@ -31,7 +40,8 @@ _DOCUMENTS = 100  # whose chunks are looked up together
 @dataclass
 class Work:
     """What is to be embedded: `chunks` of `sources`, of which `cache_hits` are paid for and `to_embed` are not; the
-    rest are duplicates. `tokens` are of all chunks, `tokens_to_embed` those that a provider would count."""
+    rest are duplicates. `tokens` are of all chunks, `tokens_to_embed` those that a provider would count. All but
+    `sources` include files that are embedded as such; `media_tokens_to_embed` are of these alone."""
 
     sources: int = 0
     chunks: int = 0
@@ -39,6 +49,7 @@ class Work:
     cache_hits: int = 0
     to_embed: int = 0
     tokens_to_embed: int = 0
+    media_tokens_to_embed: int = 0
 
     def add(self, other: Work, scale: float = 1.0) -> None:
         """Add `scale` times what the other counts."""
@@ -117,11 +128,22 @@ class Demand:
                 bar.advance(len(batch))
         return work
 
+    def of_files(self, files: Sequence[StoredMedia]) -> Work:
+        """The work that these files are, where the profile embeds files as such."""
+        work = Work()
+        if self.profile.options.multimodal:
+            hashes = [media_hash(file.type, file.checksum) for file in files]
+            self._add(work, hashes, [file.pages * MEDIA_TOKENS for file in files])
+            work.media_tokens_to_embed = work.tokens_to_embed
+        return work
+
     def _count(self, work: Work, texts: Sequence[str]) -> None:
-        hashes = [content_hash(text) for text in texts]
+        self._add(work, [content_hash(text) for text in texts], document_tokens(self.profile, texts))
+
+    def _add(self, work: Work, hashes: Sequence[bytes], tokens_of_each: Sequence[int]) -> None:
         known = known_hashes(self._database, self._tenant, self.profile.model_key, hashes)
-        work.chunks += len(texts)
-        for digest, tokens in zip(hashes, document_tokens(self.profile, texts), strict=True):
+        work.chunks += len(hashes)
+        for digest, tokens in zip(hashes, tokens_of_each, strict=True):
             work.tokens += tokens
             if digest in known:
                 work.cache_hits += 1
@@ -139,9 +161,11 @@ def price_of(database: Database, tenant: str, profile: EmbeddingProfile, work: W
         settings = profile_settings(connection, profile.name)
         spent = spent_usd(connection, tenant, profile.name)
     seconds = [limit.seconds(work.to_embed, work.tokens_to_embed) for limit in limits]
+    text_tokens = work.tokens_to_embed - work.media_tokens_to_embed
+    media_usd = work.media_tokens_to_embed * info.media_price_usd / 1e6  # files are embedded at once in either mode
     return Price(
-        sync_usd=info.cost_usd(work.tokens_to_embed),
-        batch_usd=None if info.batch_price_usd is None else info.cost_usd(work.tokens_to_embed, batch=True),
+        sync_usd=info.cost_usd(text_tokens) + media_usd,
+        batch_usd=None if info.batch_price_usd is None else info.cost_usd(text_tokens, batch=True) + media_usd,
         sync_seconds=max(seconds, default=None),
         mode=settings.mode,
         ceiling_usd=settings.max_cost_usd,
@@ -166,9 +190,10 @@ def make_plan(database: Database, tenant: str, bot: str, given: Sequence[str], d
         wanted += [(uri, None) for uri in fresh]
         covered: set[str] = set()
         scans = [scan for uri, root in wanted if (scan := _scan(connection, uri, root, plan, covered)) is not None]
-        waiting = _waiting(connection, tenant, bot, demand.profile.name, scans)
+        waiting = _waiting(connection, tenant, bot, demand.profile, scans)
     _count(plan, scans)
-    plan.work.add(demand.of(waiting))
+    plan.work.add(demand.of([source.document for source in waiting if source.document.text]))
+    plan.work.add(demand.of_files([source.media for source in waiting if source.media]))
     _estimate(plan, scans, demand)
     return plan
 
@@ -193,8 +218,10 @@ def _scan(connection: Connection, uri: str, root: Root | None, plan: Plan, cover
     return _Scanned(root, known, changes)
 
 
-def _waiting(connection: Connection, tenant: str, bot: str, profile: str, scans: Sequence[_Scanned]) -> list[Document]:
-    """Documents that are stored, stay as they are, and that the profile has yet to publish."""
+def _waiting(
+    connection: Connection, tenant: str, bot: str, profile: EmbeddingProfile, scans: Sequence[_Scanned]
+) -> list[PendingSource]:
+    """Sources that are stored, stay as they are, and that the profile has yet to publish."""
     found = [scan.root for scan in scans if scan.root is not None]
     if not found:
         return []
@@ -204,9 +231,10 @@ def _waiting(connection: Connection, tenant: str, bot: str, profile: str, scans:
             uris = [file.uri for file in scan.changes.to_read] + list(scan.changes.gone)
             states = sources_of_files(connection, scan.root, [hash_uri(uri) for uri in uris])
             replaced |= {state.id for state in states}
-    built = built_profiles(connection, tenant, bot, profile)
-    pending = pending_sources(connection, built[0].id if built else 0, found[0].space_id)
-    return [source.document for source in pending if source.id not in replaced]
+    built = built_profiles(connection, tenant, bot, profile.name)
+    media = profile.options.multimodal
+    pending = pending_sources(connection, built[0].id if built else 0, found[0].space_id, media)
+    return [source for source in pending if source.id not in replaced]
 
 
 def _count(plan: Plan, scans: Iterable[_Scanned]) -> None:
@@ -224,30 +252,38 @@ def _estimate(plan: Plan, scans: Sequence[_Scanned], demand: Demand) -> None:
     sample = to_read[::step]
     plan.exact = len(sample) == len(to_read)
     documents: list[Document] = []
+    files: list[StoredMedia] = []
     with stage("look into files", len(sample)) as bar:
         for file, known in sample:
-            documents += _documents(plan, file, known)
+            _look_into(plan, file, known, documents, files)
             bar.advance(1)
-    plan.work.add(demand.of(documents), scale=len(to_read) / max(1, len(sample)))
+    scale = len(to_read) / max(1, len(sample))
+    plan.work.add(demand.of(documents), scale)
+    plan.work.add(demand.of_files(files), scale)
 
 
-def _documents(plan: Plan, file: SourceFile, known: FileState | None) -> list[Document]:
+def _look_into(
+    plan: Plan, file: SourceFile, known: FileState | None, documents: list[Document], files: list[StoredMedia]
+) -> None:
+    """Add a file's documents, and the file itself where it can be embedded as such."""
     try:
         content = read_content(file)
     except (OSError, SourceError) as error:
         plan.unreadable.append((file.path_in_root, str(error)))
-        return []
+        return
     if known is not None and _same(known, content.data):  # touched, and nothing else
         plan.changed -= 1
         plan.unchanged += 1
-        return []
+        return
     records = parse_file(content.data, file.path_in_root, content.content_type)
     plan.unreadable += [
         (file.path_in_root, record.error or "it cannot be read")
         for record in records
         if record.status == "failed" and not record.key
     ]
-    return [record.document for record in records if record.document is not None]
+    documents += [record.document for record in records if record.document is not None]
+    checksum = bytes_checksum(content.data)
+    files += [media for record in records if (media := stored_media(record, checksum)) is not None]
 
 
 def _same(known: FileState, data: bytes) -> bool:

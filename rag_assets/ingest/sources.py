@@ -257,12 +257,13 @@ def _external_id(file: SourceFile, record: Record) -> str:
     return f"{file.uri}#{record.key}" if record.key else file.uri
 
 
-def _media(record: Record, state: FileState | None) -> StoredMedia | None:
-    """The file as a model may embed it: not one inside another file, nor a PDF of many pages."""
+def stored_media(record: Record, checksum: str) -> StoredMedia | None:
+    """The file that a record came from, with the checksum of its bytes, as a model may embed it; None for one inside
+    another file, and for a PDF of many pages."""
     media = record.media
-    if media is None or state is None or record.key or not 1 <= media.pages <= MEDIA_PAGES:
+    if media is None or record.key or not 1 <= media.pages <= MEDIA_PAGES:
         return None
-    return StoredMedia(media.content_type, media.pages, state.checksum)
+    return StoredMedia(media.content_type, media.pages, checksum)
 
 
 def _checksum(record: Record, state: FileState | None, media: StoredMedia | None) -> str:
@@ -275,7 +276,8 @@ def _checksum(record: Record, state: FileState | None, media: StoredMedia | None
 
 def _stage(root: Root, file: SourceFile, record: Record, state: FileState | None, embeds_media: bool) -> StagedSource:
     external_id = _external_id(file, record)
-    document, media = record.document, _media(record, state)
+    document = record.document
+    media = stored_media(record, state.checksum) if state else None
     metadata = dict(document.metadata) if document else {}
     # What relevance labels call a document: the record's own id, or the file's place under its root.
     metadata.setdefault("doc_id", file.path_in_root)

@@ -97,7 +97,7 @@ def file_states(connection: Connection, root: Root) -> dict[str, FileState]:
 def sources_of_files(connection: Connection, root: Root, files: Iterable[bytes]) -> list[SourceState]:
     """The sources, other than deleted ones, that came from the given files."""
     rows = connection.execute(query("source_states_of_files"), {"space": root.space_id, "files": list(files)})
-    return [SourceState(*row[:4], status=row[4], media=_to_media(row[5])) for row in rows]
+    return [SourceState(row[0], row[1], row[2], row[3], row[4], _to_media(row[5])) for row in rows]
 
 
 def embeds_media(connection: Connection, space_id: UUID) -> bool:

@@ -6,6 +6,7 @@ answer wrongly, or treat the connection badly. Everything that arrives is record
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import socket
@@ -45,6 +46,14 @@ def unit_vectors(texts: list[str], dimensions: int) -> NDArray[np.float64]:
     return unit
 
 
+def media_text(data: bytes, mime_type: str) -> str:
+    """What stands for a file among the texts that arrive."""
+    return f"{mime_type} {blake2b(data, digest_size=8).hexdigest()}"
+
+
+_URL_SAFE = str.maketrans("+/", "-_")  # the SDK writes either
+
+
 @dataclass(frozen=True)
 class Arrived:
     """One request as it came."""
@@ -63,7 +72,7 @@ class Arrived:
 
     @property
     def texts(self) -> list[str]:
-        """Each item's parts, joined; media as their type."""
+        """Each item's parts, joined; files by `media_text`."""
         return ["".join(_part_text(part) for part in item["content"]["parts"]) for item in self.items]
 
     @property
@@ -72,7 +81,10 @@ class Arrived:
 
 
 def _part_text(part: dict[str, Any]) -> str:
-    return str(part.get("text") or part.get("inline_data", part.get("inlineData", {})).get("mime_type"))
+    if "text" in part:
+        return str(part["text"])
+    inline = part.get("inline_data") or part["inlineData"]
+    return media_text(base64.urlsafe_b64decode(inline["data"].translate(_URL_SAFE)), inline["mime_type"])
 
 
 class Reply:
@@ -120,7 +132,8 @@ Behaviour = Callable[[Reply], None]
 
 def right_vectors(reply: Reply) -> list[list[float]]:
     arrived = reply.arrived
-    return [vector_of(text, size).tolist() for text, size in zip(arrived.texts, arrived.dimensions, strict=True)]
+    texts = [reply.server.shows.get(text, text) for text in arrived.texts]
+    return [vector_of(text, size).tolist() for text, size in zip(texts, arrived.dimensions, strict=True)]
 
 
 def embed(reply: Reply) -> None:
@@ -243,12 +256,14 @@ Route = tuple[str, str, Behaviour]
 
 @dataclass
 class GoogleServer:
-    """The server, its script and its records. `routes` are (method, pattern of the path, behaviour)."""
+    """The server, its script and its records. `routes` are (method, pattern of the path, behaviour); `shows` says of
+    files by `media_text` which text their vectors are those of."""
 
     script: deque[Behaviour] = field(default_factory=deque)
     arrived: list[Arrived] = field(default_factory=list)
     paid: Counter[str] = field(default_factory=Counter)
     token_counts: dict[str, int] = field(default_factory=dict)
+    shows: dict[str, str] = field(default_factory=dict)
     stopping: threading.Event = field(default_factory=threading.Event)
     hung_up: threading.Event = field(default_factory=threading.Event)
     routes: list[Route] = field(default_factory=list)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import gc
 import logging
 import pickle
-import traceback
 from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
+from embed_world import everything_said
 from google_server import (
     KEY,
     Behaviour,
@@ -54,20 +54,6 @@ BAD: dict[str, Behaviour] = {
     "drip": drip,
     "too few": rows(lambda right: []),
 }
-
-
-def everything_said(error: BaseException) -> str:
-    """An error and all errors behind it: texts, arguments, attributes, and what a pickle would carry away."""
-    said, seen = "", set()
-    pending: list[BaseException | None] = [error]
-    while pending:
-        current = pending.pop()
-        if current is None or id(current) in seen:
-            continue
-        seen.add(id(current))
-        said += f"{current!s} {current!r} {current.args} {vars(current)} {pickle.dumps(current)!r}"
-        pending += [current.__cause__, current.__context__]
-    return said + "".join(traceback.format_exception(error))
 
 
 @pytest.mark.parametrize("behaviour", BAD.values(), ids=BAD)

@@ -117,7 +117,7 @@ def test_a_question_finds_its_answer_in_another_language(embedder: Any) -> None:
 
 
 def test_a_profile_of_other_dimensions_and_an_address_without_the_route_are_refused(embedder: Any, url: str) -> None:
-    with pytest.raises(EmbeddingError, match="expected 256 dimensions, .*returned 384"):
+    with pytest.raises(EmbeddingError, match=r"expected 256 dimensions, .*returned 384"):
         embedder(dimensions=256).embed_query("x")
     with pytest.raises(ProviderRefused, match="HTTP 404"):
         embedder(base_url=url + "/nowhere").embed_query("x")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from rag_assets.documents.chunking.pairs import Pair
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 MAX_CONTEXT = 300  # characters, line feeds included
 _MAX_PART = 100  # characters of one heading, symbol or path
 _MOST_SYMBOLS = 5
+_MOST_HEADINGS = 20
+_CAPTION_LINES = 3  # in front of a table's header row, and itself
 
 
 class Context:
@@ -54,9 +57,9 @@ class Context:
         if self._code is not None:
             return _code_line(self._path, self._code.described(start, end))
         first, last = self._outline.headings(start), self._outline.headings(end - 1)
-        shared = [one for one, other in zip(first, last, strict=False) if one == other]
-        parts = [self._title, *map(_squeezed, shared)]
-        return _joined(" › ", dict.fromkeys(parts))
+        shared = takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False))
+        parts = [self._title, *(_squeezed(heading) for heading, _ in shared)]
+        return _path_line(dict.fromkeys(parts))
 
     def _table_header(self, start: int) -> str:
         position = bisect_right(self._table_starts, start) - 1
@@ -75,7 +78,7 @@ class Context:
 def _header_row(text: str, table: Block, start: int) -> str:
     """Return the first row of cells of a table, where that is in front of `start`; a caption may precede it."""
     begin = table.start
-    while begin < start:
+    for _ in range(_CAPTION_LINES):
         end = text.find("\n", begin, table.end)
         if end < 0 or end >= start:
             return ""
@@ -91,15 +94,19 @@ def _code_line(path: str, definitions: list[Definition]) -> str:
         return path
     symbols = ", ".join(definition.symbol for definition in definitions[:_MOST_SYMBOLS])
     summary, _, rest = definitions[0].documentation.partition("\n")
-    return _joined(" • ", (path, symbols, definitions[0].kind, _squeezed(summary), _squeezed(rest)))
+    named = [_clipped(part, _MAX_PART) for part in (path, symbols) if part]
+    return _clipped(
+        " • ".join([*named, definitions[0].kind, *filter(None, map(_squeezed, (summary, rest)))]), MAX_CONTEXT
+    )
 
 
-def _joined(separator: str, parts: Iterable[str]) -> str:
+def _path_line(parts: Iterable[str]) -> str:
     """Join what is not empty; of more than fits, the middle gives way: the title and the last headings matter."""
     kept = [_clipped(part, _MAX_PART) for part in parts if part]
-    while len(kept) > 2 and len(separator.join(kept)) > MAX_CONTEXT:
+    del kept[1:-_MOST_HEADINGS]
+    while len(kept) > 2 and len(" › ".join(kept)) > MAX_CONTEXT:
         del kept[1]
-    return separator.join(kept)
+    return " › ".join(kept)
 
 
 def _squeezed(text: str) -> str:

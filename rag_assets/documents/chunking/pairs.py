@@ -57,9 +57,18 @@ def _asking_headings(text: str, outline: Outline) -> list[Pair]:
     return pairs
 
 
-def pair_sections(text: str, pairs: list[Pair]) -> Sections:
-    """Return the pairs, and what is between them, as sections side by side."""
+def pair_sections(text: str, outline: Outline, pairs: list[Pair]) -> Sections:
+    """Return the pairs, and what is between them, as sections side by side; headings above a pair belong to it."""
     edges = {edge for pair in pairs for edge in (pair.start, next_nonspace(text, pair.end))}
+    opened = None
+    for block in outline.blocks:
+        if opened is not None and block.start in edges:
+            edges.remove(block.start)
+            edges.add(opened)
+        if block.kind != "heading":
+            opened = None
+        elif opened is None:
+            opened = block.start
     starts = sorted(edges - {len(text)})
     depths = [1] * len(starts)
     return Sections(starts, depths, depths)

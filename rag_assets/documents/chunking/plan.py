@@ -68,7 +68,7 @@ def _markdown(document: Document, outline: Outline, spec: ChunkingSpec, ruler: R
 def _faq(document: Document, outline: Outline, spec: ChunkingSpec, ruler: Ruler) -> Plan:
     pairs = find_pairs(document.text, outline)
     interior = Interior(document.text, outline, ruler)
-    return Plan(ruler, StructureCutter(interior, pair_sections(document.text, pairs), merge=False), pairs)
+    return Plan(ruler, StructureCutter(interior, pair_sections(document.text, outline, pairs), merge=False), pairs)
 
 
 def _code(document: Document, outline: Outline, spec: ChunkingSpec, ruler: Ruler) -> Plan:

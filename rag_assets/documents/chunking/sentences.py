@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
+from itertools import pairwise
 
 from rag_assets.documents.outline import Outline
 
@@ -19,26 +20,28 @@ _OPENING = "([{\"'“‘«"
 _REACH = 40  # characters in front of a full stop; no abbreviation is longer
 _LISTED = (
     # English
-    "mr mrs ms dr prof rev hon st jr sr inc ltd co corp vs etc e.g i.e cf al fig figs eq eqs no nos vol pp p ed eds "
+    "mr mrs ms dr prof rev hon st jr sr inc ltd co corp vs etc e.g i.e cf al fig figs eq eqs ed eds "
     "dept univ approx est min max jan feb mar apr jun jul aug sep sept oct nov dec a.m p.m u.s u.k ph.d gen col sgt "
     # German
-    "z.b d.h u.a usw bzw ca nr str bspw vgl evtl ggf inkl abs art hr fr dipl ing geb "
+    "z.b d.h u.a usw bzw ca str bspw vgl evtl ggf inkl abs hr fr dipl ing geb "
     # French, Spanish, Italian, Portuguese
     "m mme mlle av env ex sra srta ud uds pág págs núm sig dott ecc sigg avv "
     # Russian
     "т.е т.д т.п г гг др см рис стр ул"
 )
 _ABBREVIATIONS = frozenset(_LISTED.split())
+_BEFORE_NUMBERS = frozenset(("no", "nos", "nr", "vol", "p", "pp", "art", "sec", "ch"))
 
 
 def sentence_starts(text: str, outline: Outline) -> list[int]:
-    """Return the offsets at which sentences begin, in order; not those within a table or code."""
+    """Return the offsets at which sentences begin, in order; not those within a table or code, or under a heading."""
+    headed = {block.start for above, block in pairwise(outline.blocks) if above.kind == "heading"}
     closed = [(block.start, block.end) for block in outline.blocks if block.kind in ("table", "code")]
     begins = [start for start, _ in closed]
     starts = []
     for offset in _candidates(text):
         position = bisect_right(begins, offset) - 1
-        if position < 0 or not closed[position][0] < offset < closed[position][1]:
+        if offset not in headed and (position < 0 or not closed[position][0] < offset < closed[position][1]):
             starts.append(offset)
     return starts
 
@@ -60,6 +63,8 @@ def _ends_sentence(text: str, stop: int, begin: int) -> bool:
         return True
     before = text[max(0, stop - _REACH) : stop].split()
     word = before[-1].lstrip(_OPENING) if before and not text[stop - 1].isspace() else ""
+    if word.lower() in _BEFORE_NUMBERS:
+        return not text[begin].isdecimal()
     if word.lower() in _ABBREVIATIONS or (len(word) == 1 and word.isupper()):
         return False
     return not (word.isdecimal() and len(word) <= 3 and _opens_line(text, stop - len(word)))

@@ -61,8 +61,11 @@ class Interior:
             low = max(low, self.ruler.earliest(whole))
         if low >= end:
             return fresh
-        if self._block_at(low) is None:
+        repeated = self._block_at(low)
+        if repeated is None:
             return step_back(self.text, start, end, fresh, low)
+        if repeated.kind == "code" and repeated.start < low and repeated.end <= fresh:
+            return fresh  # the end of another block of code says nothing, its closing fence least of all
         line = self.text.find("\n", low - 1, end)
         return min(next_nonspace(self.text, line), fresh) if line >= 0 else fresh
 
@@ -106,7 +109,8 @@ class StructureCutter:
     """Keeps a section together with what is nested in it where that fits, and sections apart where it does not.
 
     Small sections share a chunk with their siblings if `merge`, and none does otherwise. A piece smaller than
-    `least` goes on into what follows, whatever that is. Where nothing but the size ends a chunk, `interior` cuts.
+    `least` goes on into what follows, unless that is a section that is whole without it. Where nothing but the
+    size ends a chunk, `interior` cuts.
     """
 
     def __init__(self, interior: Interior, sections: Sections, merge: bool = True, least: int = 0) -> None:
@@ -131,17 +135,33 @@ class StructureCutter:
         own = inner[position] if position >= 0 else 1
         # What is left fits: it is a section's end as good as any.
         best, shallowest = (high, 0) if high >= self._interior.limit else (-1, len(starts) + 1)
+        skipped = -1
         for candidate in range(position + 1, len(starts)):
             offset, depth = starts[candidate], depths[candidate]
             if offset > high:
                 break
+            inside = skipped >= 0 and depth > depths[skipped]
             if self._least and self._interior.ruler.measure(start, offset) < self._least:
+                skipped = skipped if inside else candidate
                 continue
-            if depth < outer or (within and depth <= own):
-                return offset
+            if not inside:
+                skipped = -1
+                if depth < outer or (within and depth <= own):
+                    return offset
             if depth <= shallowest:
                 best, shallowest = offset, depth
-        return best
+        # A small piece does not go on into a section that is whole without it.
+        return starts[skipped] if skipped >= 0 and shallowest and self._fits(skipped) else best
+
+    def _fits(self, section: int) -> bool:
+        starts, depths = self._sections.starts, self._sections.depths
+        reach = self._interior.ruler.reach(starts[section])
+        for following in range(section + 1, len(starts)):
+            if starts[following] > reach:
+                return False
+            if depths[following] <= depths[section]:
+                return True
+        return self._interior.limit <= reach
 
     def restart(self, start: int, end: int, fresh: int) -> int:
         return fresh if fresh in self._begins else self._interior.restart(start, end, fresh)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -38,29 +38,30 @@ class Definition:
     documentation: str
 
 
-@dataclass
 class CodeOutline:
-    """Where code is best cut, and what is defined there."""
+    """Where code is best cut, and what is defined there: sorted by start, none overlapping but those around others."""
 
-    sections: Sections
-    definitions: list[Definition]
+    def __init__(self, sections: Sections, definitions: list[Definition]) -> None:
+        self.sections = sections
+        self._definitions = definitions
+        self._around: list[int] = []  # the index of the definition around each; -1 for none
+        for number, definition in enumerate(definitions):
+            around = number - 1
+            while around >= 0 and definitions[around].end <= definition.start:
+                around = self._around[around]
+            self._around.append(around)
 
     def described(self, start: int, end: int) -> list[Definition]:
         """Return the outermost definitions that begin within a chunk, or the innermost one around it."""
-        first = bisect_left(self.definitions, start, key=_start)
-        inside = self.definitions[first : bisect_left(self.definitions, end, key=_start)]
+        first = bisect_left(self._definitions, start, key=_start)
+        inside = self._definitions[first : bisect_left(self._definitions, end, key=_start)]
         if inside:
             least = min(definition.depth for definition in inside)
             return [definition for definition in inside if definition.depth == least]
-        position = bisect_right(self.definitions, start, key=_start) - 1
-        while position >= 0:
-            around = self.definitions[position]
-            if around.end > start:
-                return [around]
-            if around.depth == 1:
-                break
-            position -= 1
-        return []
+        around = first - 1
+        while around >= 0 and self._definitions[around].end <= start:
+            around = self._around[around]
+        return [self._definitions[around]] if around >= 0 else []
 
 
 def _start(definition: Definition) -> int:

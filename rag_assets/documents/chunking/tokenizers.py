@@ -38,7 +38,7 @@ class HuggingFaceCounter:
         self._tokenizer = tokenizer
 
     def count(self, text: str) -> int:
-        return len(self._tokenizer.encode(text, add_special_tokens=False))
+        return len(self._tokenizer.encode_batch_fast([text], add_special_tokens=False)[0])
 
     def starts(self, text: str) -> Iterator[int]:
         pieces = list(_pieces(text))

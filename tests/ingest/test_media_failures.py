@@ -1,0 +1,197 @@
+"""Files that cannot be embedded, or not now: their text is, nothing is stored wrong, and nothing is paid for twice."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from media_world import BOT, PROFILE, TENANT, MediaWorld, media_world, picture, small_pdf
+
+from rag_assets.errors import CostCeilingReached, ProviderRefused, ProviderUnavailable
+from rag_assets.ingest.chunks import chunk_pending
+from rag_assets.ingest.embeddings import EmbedReport, embed_chunks
+from rag_assets.ingest.pairs import enable_pair
+from rag_assets.ingest.publication import publish_chunks
+from rag_assets.ingest.sources import sync_sources
+from rag_assets.store.database import Database
+from rag_assets.store.limits import set_profile_settings
+from tests.embedding.google_batch_server import google_batches
+from tests.embedding.google_server import Behaviour, Reply, embed, error, quota_failure, rows
+
+WORKER = Path(__file__).parent.parent / "embed_worker.py"
+PDF, PNG = "application/pdf", "image/png"
+
+
+@pytest.fixture
+def world(database: Database, root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[MediaWorld]:
+    with media_world(database, root, monkeypatch) as made:
+        yield made
+
+
+def staged(world: MediaWorld) -> pa.Table:
+    """The chunks of what lies in the root now."""
+    built = enable_pair(world.database, TENANT, BOT, PROFILE.name)
+    sync_sources(world.database, TENANT, BOT)
+    return chunk_pending(world.database, [built])[0]
+
+
+def go_on(world: MediaWorld, chunks: pa.Table) -> EmbedReport:
+    """Embed and publish staged chunks."""
+    built = enable_pair(world.database, TENANT, BOT, PROFILE.name)
+    table, report = embed_chunks(world.database, [built], chunks)
+    publish_chunks(world.database, [built], table)
+    return report
+
+
+def test_the_text_of_a_file_that_is_too_large_is_published(world: MediaWorld) -> None:
+    world.write(plan_png=picture(1, "The pump") + bytes(3_000_000), kept_png=picture())
+    report = world.ingest()
+    assert world.chunks() == [("kept.png", "kept.png", PNG), ("plan.png", "The pump", None)]
+    (refused,) = report.embeddings.media_refused
+    assert "too many for one request" in refused.error
+    assert report.embeddings.failures == []
+    assert world.ingest().chunks.chunks == 0
+
+
+def test_a_file_that_is_refused_and_has_no_text_fails_alone_and_is_tried_again(world: MediaWorld) -> None:
+    world.write(plan_png=picture(1), kept_png=picture())
+    world.google.script.append(error(400, "INVALID_ARGUMENT"))
+    report = world.ingest()
+    ((kept, _, _),) = world.chunks()
+    assert len(report.embeddings.failures) == 1
+    assert report.publication.activated == [BOT]
+    failed = {"kept.png": "plan.png", "plan.png": "kept.png"}[kept]
+    assert world.states()[failed] == ("no_text", "failed")
+    world.ingest()
+    assert [name for name, _, _ in world.chunks()] == ["kept.png", "plan.png"]
+    assert world.states()[failed] == ("no_text", "ready")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        rows(lambda right: [None]),
+        rows(lambda right: []),
+        rows(lambda right: [right[0][:64]]),
+        rows(lambda right: [[float("nan")] * 128]),
+        rows(lambda right: [[0.0] * 128]),
+    ],
+    ids=["no values", "no vector", "short", "NaN", "zeros"],
+)
+def test_a_wrong_answer_for_a_file_is_not_stored_and_stops_nothing(world: MediaWorld, answer: Behaviour) -> None:
+    world.write(oil_pdf=small_pdf(1))
+    world.google.script += [embed, answer]
+    report = world.ingest()
+    assert [kind for _, _, kind in world.chunks()] == [None]
+    assert len(report.embeddings.media_refused) == 1
+    assert world.rows("SELECT count(*) FROM rag.embedding_cache") == [(1,)]
+
+
+def test_a_key_that_is_refused_stops_the_run_and_is_held_against_no_file(world: MediaWorld) -> None:
+    world.write(plan_png=picture())
+    world.google.script.append(error(403, "PERMISSION_DENIED"))
+    with pytest.raises(ProviderRefused):
+        world.ingest()
+    assert world.states()["plan.png"] == ("no_text", None)
+    world.ingest()
+    assert len(world.chunks()) == 1
+
+
+def test_a_file_that_changed_meanwhile_comes_with_its_next_version(world: MediaWorld) -> None:
+    world.write(plan_png=picture(1), shown_png=picture(2, "The pump"))
+    chunks = staged(world)
+    world.write(plan_png=picture(3), shown_png=picture(4, "The pump"))
+    report = go_on(world, chunks)
+    assert (report.media_changed, report.media, report.failures) == (2, 0, [])
+    assert world.chunks() == [("shown.png", "The pump", None)]
+    assert world.media_sent() == 0
+    world.ingest()
+    assert [kind for _, _, kind in world.chunks()] == [PNG, None, PNG]
+
+
+def test_a_file_that_cannot_be_read_now_fails_with_its_text_and_is_tried_again(world: MediaWorld) -> None:
+    world.write(oil_pdf=small_pdf(1), other_txt=b"Opening hours")
+    chunks = staged(world)
+    (world.root / "oil.pdf").rename(world.root / "aside")
+    report = go_on(world, chunks)
+    assert [failure.error.startswith("its file cannot be embedded") for failure in report.failures] == [True]
+    assert [name for name, _, _ in world.chunks()] == ["other.txt"]
+    (world.root / "aside").rename(world.root / "oil.pdf")
+    world.ingest()
+    assert [(name, kind) for name, _, kind in world.chunks()] == [
+        ("oil.pdf", None), ("oil.pdf", PDF), ("other.txt", None)
+    ]  # fmt: skip
+    assert world.states()["oil.pdf"] == ("ready", "ready")
+
+
+def test_a_version_that_is_no_longer_current_is_not_published(world: MediaWorld) -> None:
+    world.write(plan_png=picture(1), shown_png=picture(2, "The pump"))
+    built = enable_pair(world.database, TENANT, BOT, PROFILE.name)
+    table, _ = embed_chunks(world.database, [built], staged(world))
+    world.write(plan_png=picture(3), shown_png=picture(4, "The pump"))
+    sync_sources(world.database, TENANT, BOT)
+    assert publish_chunks(world.database, [built], table).superseded == 2
+    assert world.chunks() == []
+
+
+def test_a_ceiling_stops_before_a_file_that_would_go_beyond_it(world: MediaWorld) -> None:
+    world.write(**{f"plan{number}_png": picture(number) for number in range(4)})
+    set_profile_settings(world.database, PROFILE.name, max_cost_usd=0.0003)
+    with pytest.raises(CostCeilingReached):
+        world.ingest()
+    assert world.media_sent() == 3
+    set_profile_settings(world.database, PROFILE.name, max_cost_usd=1.0)
+    world.ingest()
+    assert world.media_sent() == len(world.chunks()) == 4
+
+
+def test_what_came_before_an_outage_is_not_paid_for_again(world: MediaWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.write(**{f"plan{number}_png": picture(number) for number in range(4)})
+    world.google.script += [embed, embed, error(429, "RESOURCE_EXHAUSTED", quota_failure("RequestsPerDay"))]
+    with pytest.raises(ProviderUnavailable):
+        world.ingest()
+    world.rows("DELETE FROM rag.rate_blocks")
+    world.ingest()
+    assert len(world.chunks()) == 4
+    assert sorted(world.google.paid.values()) == [1, 1, 1, 1]
+
+
+def test_a_run_that_is_killed_pays_again_for_one_file_at_most(world: MediaWorld) -> None:
+    files = 6
+    world.write(**{f"plan{number}_png": picture(number) for number in range(files)})
+    workers: list[subprocess.Popen[bytes]] = []
+
+    def kill(reply: Reply) -> None:
+        embed(reply)
+        workers[0].kill()
+
+    world.google.script += [embed, embed, kill]
+    command = [sys.executable, str(WORKER), world.database.url, TENANT, BOT, PROFILE.name]
+    workers.append(subprocess.Popen(command, stdout=subprocess.DEVNULL))
+    assert workers[0].wait(timeout=120) == -signal.SIGKILL
+    assert world.chunks() == []
+    world.ingest()
+    assert len(world.chunks()) == files
+    assert set(world.google.paid) == set(world.google.sent)
+    assert len(world.google.paid) == files
+    assert sum(world.google.paid.values()) <= files + 1
+
+
+def test_a_file_waits_with_its_text_for_a_batch_job(world: MediaWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAG_BATCH_MIN_ITEMS", "1")
+    with google_batches(monkeypatch) as batches:
+        set_profile_settings(world.database, PROFILE.name, mode="batch")
+        world.write(oil_pdf=small_pdf(2), plan_png=picture())
+        report = world.ingest()
+        assert report.embeddings.pending_sources == 1
+        assert world.chunks() == [("plan.png", "plan.png", PNG)]
+        batches.finish()
+        world.ingest()
+        assert [(name, kind) for name, _, kind in world.chunks()] == [
+            ("oil.pdf", None), ("oil.pdf", PDF), ("plan.png", PNG)
+        ]  # fmt: skip
