@@ -29,7 +29,7 @@ TOKENS, TOKEN_OVERLAP = 200, 25
 GROUP = 20  # source documents to one text
 GROWTH = 4  # a pathological input is also cut at this part of its length
 TURNS = 2  # the faster one counts, so that a busy machine is not taken for a slow chunker
-LINEAR = 2.0  # how much longer than in proportion the whole may take: four times the length by square is 4.0
+LINEAR = 2.5  # how much longer than in proportion the whole may take: caches, the garbage collector; by square it is 4
 
 Work = Callable[[Document], object]
 

@@ -508,6 +508,9 @@ WHERE s.id = %(source)s AND s.checksum = %(checksum)s AND s.status IN ('queued',
   AND NOT EXISTS (SELECT FROM rag.source_profiles sp
                   WHERE sp.source_id = s.id AND sp.status = 'ready' AND sp.checksum = s.checksum)
 
+-- source_name --
+SELECT name FROM rag.knowledge_sources WHERE id = %(source)s
+
 -- withdrawn_sources --
 -- Of a source without text a profile that embeds files serves nothing but the file as it is now: what was served
 -- before may be a text that was taken out of it.

@@ -101,6 +101,13 @@ class Remains:
     def dagster(self) -> Iterator[Cell]:
         return cells(with_database(self.url, "dagster"))
 
+    def tenant_of_runs(self) -> dict[str, str]:
+        """Which tenant each of Dagster's runs was for."""
+        with psycopg.connect(with_database(self.url, "dagster")) as connection:
+            tags = connection.execute("SELECT run_id, value FROM run_tags WHERE key LIKE 'dagster/partition%'")
+            keys = {tenant.key for tenant in self.tenants}
+            return {run: value for run, value in tags if value in keys}
+
     def files(self) -> dict[Path, bytes]:
         """Every file under RAG_HOME; Parquet files as their contents, because they are compressed."""
         return {path: _content(path) for path in self.home.rglob("*") if path.is_file()}

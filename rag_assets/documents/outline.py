@@ -27,23 +27,27 @@ class Outline:
         others: list[int] = []
         turns: list[int] = []
         page: int | None = None
-        previous = ""
-        self.has_headings = False
+        previous: str | None = None
+        below = False
         for block in self._ordered:
             if block.page is not None and block.page != page:
                 if page is not None:
                     turns.append(block.start)
                 page = block.page
             kind = block.kind
-            if kind == "page":
-                continue
             # A block that follows a heading is no place to cut, nor is an answer after its question: a chunk that
             # ends with a heading or a question has lost what belongs to it.
-            if previous != "heading" and kind != "answer":
-                (headings if kind == "heading" else others).append(block.start)
-            if block.heading_path:
-                self.has_headings = True
+            if kind == "heading":
+                if previous != "heading":
+                    headings.append(block.start)
+            elif kind == "page":
+                continue
+            elif previous != "heading" and kind != "answer":
+                others.append(block.start)
             previous = kind
+            if block.heading_path:
+                below = True
+        self.has_headings = below
         self.has_pages = page is not None
         self.divisions = tuple(offsets for offsets in (turns, headings, others) if offsets)
         self.sections = frozenset(headings)

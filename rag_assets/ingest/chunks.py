@@ -99,8 +99,8 @@ def _chunk_profile(database: Database, built: BuiltProfile, report: ChunkReport)
     if failed:
         with Publisher(database, built) as publisher:
             for source, error_text in failed:
-                publisher.fail(source.id, source.checksum, error_text)
-                report.failures.append(Failure(built.bot, source.document.title or str(source.id), error_text))
+                name = publisher.fail(source.id, source.checksum, error_text)
+                report.failures.append(Failure(built.bot, name, error_text))
     report.chunks += len(rows)
     report.tokens += sum(row[7] for row in rows)
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(CHUNK_SCHEMA)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
@@ -155,8 +154,7 @@ def _without_refused(
         for source, reason in reasons.items():
             row = table.slice(sources.index(source), 1).to_pylist()[0]
             text = f"cannot be embedded: {reason}"
-            publisher.fail(UUID(source), row["checksum"], text)
-            name = json.loads(row["citation"]).get("title") or source
+            name = publisher.fail(UUID(source), row["checksum"], text)
             report.failures.append(Failure(built.bot, name, text))
     return table.filter(pc.invert(pc.is_in(table["source_id"], pa.array(list(reasons)))))
 

@@ -108,8 +108,8 @@ def _publish(
                 _publish(publisher, built, [version], report)
             return
         reason = f"cannot be stored: {first_line(error)}"
-        publisher.fail(versions[0].source_id, versions[0].checksum, reason)
-        report.failures.append(Failure(built.bot, str(versions[0].source_id), reason))
+        name = publisher.fail(versions[0].source_id, versions[0].checksum, reason)
+        report.failures.append(Failure(built.bot, name, reason))
         return
     report.ready += done.sources
     report.chunks_written += done.chunks

@@ -153,12 +153,14 @@ class Publisher:
                         )
                     )
 
-    def fail(self, source_id: UUID, checksum: str, error: str) -> None:
-        """Note that this version cannot be published; an older one stays served."""
+    def fail(self, source_id: UUID, checksum: str, error: str) -> str:
+        """Note that this version cannot be published; an older one stays served. Returns the source's name."""
         with self._connection.transaction():
             self._begin()
             self._execute("source_failed_in_profile", source=source_id, checksum=checksum, error=error)
             self._execute("source_failed", source=source_id, checksum=checksum, error=error)
+            row = self._execute("source_name", source=source_id).fetchone()
+            return str(row[0] if row else source_id)
 
     def withdraw(self) -> int:
         """Take away the chunks of deleted and emptied sources, and texts that nothing serves or will serve;

@@ -7,6 +7,7 @@ itself. The names of its files may be there too, and in its own failures.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -84,9 +85,12 @@ def test_what_was_counted_and_limited_is_there_without_any_words(remains: Remain
     assert not [cell for cell in holding(remains.product(), *words) if cell.table.startswith(("rate_", "embedding_"))]
 
 
-def only_about(cell: Cell, tenant: Tenant, remains: Remains) -> bool:
-    """Whether a cell of Dagster's, which has no column for the tenant, names this one and not the other."""
-    return [one.key for one in remains.tenants if one.key in cell.text] == [tenant.key]
+def tenants_of(cells: list[Cell], remains: Remains) -> set[str]:
+    """The tenants of the runs that these events of Dagster's are of."""
+    runs = remains.tenant_of_runs()
+    found = [re.findall(r'"run_id": "([0-9a-f-]{36})"', cell.text) for cell in cells]
+    assert all(found), "an event of no run"
+    return {runs[run] for of_cell in found for run in of_cell}
 
 
 def test_dagster_knows_of_a_document_what_the_preview_of_its_own_partition_shows(
@@ -95,7 +99,8 @@ def test_dagster_knows_of_a_document_what_the_preview_of_its_own_partition_shows
     found = holding(remains.dagster(), *tenant.contents)
     assert ("event_logs", "event") in places(found), "the search does not see what is there"
     assert places(found) <= PREVIEWS
-    assert all('"preview"' in cell.text and only_about(cell, tenant, remains) for cell in found)
+    assert all('"preview"' in cell.text for cell in found)
+    assert tenants_of(found, remains) == {tenant.key}
     assert not holding(iter(found), tenant.broken), "what could not be read was kept"
 
 
@@ -105,12 +110,13 @@ def test_dagster_knows_the_name_of_a_file_from_its_failure_in_its_own_partition(
     found = holding(remains.dagster(), tenant.name)
     assert ("event_logs", "event") in places(found), "the search does not see what is there"
     assert places(found) <= FAILURES
-    assert all('"failures"' in cell.text and only_about(cell, tenant, remains) for cell in found)
+    assert all('"failures"' in cell.text for cell in found)
+    assert tenants_of(found, remains) == {tenant.key}
 
 
 def test_staged_tables_hold_only_the_words_of_their_tenant(remains: Remains, tenant: Tenant) -> None:
     staged = {path: data for path, data in remains.files().items() if path.suffix == ".parquet"}
-    words = [word.encode() for word in tenant.words]
+    words = [word.encode() for word in tenant.contents]
     found = [path for path, data in staged.items() if any(word in data for word in words)]
     assert found
     assert {path.relative_to(remains.home / "storage").parts[0] for path in found} == {tenant.key}
@@ -149,9 +155,8 @@ def test_the_run_was_as_bad_as_it_was_meant_to_be(remains: Remains) -> None:
     first, second = remains.tenants
     assert "Traceback" in remains.said[second.key, "ingest"]
     assert "next try in" in remains.said["", "first jobs"]
-    failed = {cell.tenant: [] for cell in remains.product() if cell.column == "error_message"}
-    for cell in remains.product():
-        if (cell.table, cell.column) == ("knowledge_sources", "error_message") and cell.text != "None":
-            failed[cell.tenant].append(cell.text)
-    assert {tenant: len(texts) for tenant, texts in failed.items()} == {first.key: 4, second.key: 4}
-    assert all(sum("HTTP 400" in text for text in texts) == 1 for texts in failed.values())
+    errors = [cell for cell in remains.product() if (cell.table, cell.column) == ("knowledge_sources", "error_message")]
+    for tenant in (first, second):
+        failed = [cell.text for cell in errors if cell.tenant == tenant.key and cell.text != "None"]
+        assert len(failed) == 4, "three files and a text"
+        assert sum("HTTP 400" in text for text in failed) == 1

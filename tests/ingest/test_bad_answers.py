@@ -150,7 +150,7 @@ def test_a_text_that_is_refused_fails_its_source_and_all_others_are_published(
     reason = "cannot be embedded: google/gemini-embedding-2 refuses the text: HTTP 400 (INVALID_ARGUMENT)"
     failed = rows(world.url, "SELECT name, error_message FROM rag.knowledge_sources WHERE status = 'failed'")
     assert dict(failed) == {str(number): reason for number in bad}
-    assert [failure.error for failure in report.embeddings.failures] == [reason] * len(bad)
+    assert {failure.name: failure.error for failure in report.embeddings.failures} == dict(failed)
     halvings = math.ceil(math.log2(len(texts)))
     assert len(gemini.embeds) <= 1 + 2 * halvings * len(bad)
     assert gemini.paid == {GOOGLE_PREFIX + text: 1 for text in good}, "each good text is paid for once"

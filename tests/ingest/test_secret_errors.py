@@ -109,7 +109,7 @@ def carried(thing: Any) -> bytes:
     """What a pickle of it would carry to another process; nothing if it cannot be pickled."""
     try:
         return pickle.dumps(thing)
-    except TypeError:
+    except (TypeError, AttributeError):
         return b""
 
 
@@ -124,5 +124,4 @@ def test_neither_an_embedder_nor_what_it_works_with_carries_the_key(tenant: Data
         for thing in (embedder, gate, cache, caller, answer, profile):
             shown = f"{thing!r} {vars(thing)!r} {carried(thing)!r}"
             assert KEY not in shown, type(thing).__name__
-        with pytest.raises(TypeError):
-            pickle.dumps(embedder)
+        assert carried(embedder) == b"", "it would have to leave out the key, and then could not embed"

@@ -31,11 +31,20 @@ def recursive_spans(text: str, outline: Outline, size: int, overlap: int) -> Ite
     # `fresh` is the first character that no chunk has yet; every chunk takes in at least that one.
     start = fresh = first.start()
     while limit - start > size:
-        cut = best_cut(text, divisions, marks, start, fresh, start + size)
-        end = stripped_end(text, start, cut)
+        # What nearly every turn needs stands here itself: a call takes as long as the work.
+        high = start + size
+        middle = (start + high) // 2
+        cut = _last_division(text, divisions, marks, middle, high) if middle > fresh else -1
+        if cut < 0:
+            cut = best_cut(text, divisions, marks, start, fresh, high)
+        end = stripped_end(text, start, cut) if text[cut - 1].isspace() else cut
         yield start, end
-        fresh = next_nonspace(text, cut)
-        start = fresh if fresh in sections else step_back(text, start, end, fresh, max(fresh - overlap, start + 1))
+        fresh = cut if not text[cut].isspace() else next_nonspace(text, cut)
+        if fresh in sections:
+            start = fresh
+        else:
+            low = fresh - overlap
+            start = step_back(text, start, end, fresh, low if low > start else start + 1)
     yield start, limit
 
 
