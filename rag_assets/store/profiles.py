@@ -68,9 +68,13 @@ def add_spec(database: Database, profile: EmbeddingProfile) -> None:
 
 
 def seed_specs(database: Database) -> None:
-    """Put the built-in profiles into the catalogue."""
+    """Put the built-in profiles into the catalogue. One that is there stays as it is, whatever it became since: a
+    profile never changes its meaning under those who use it."""
+    with database.transaction("ingest", {}) as connection:
+        known = {spec.name for spec in list_specs(connection)}
     for profile in BUILTIN_PROFILES.values():
-        add_spec(database, profile)
+        if profile.name not in known:
+            add_spec(database, profile)
 
 
 def list_specs(connection: Connection) -> list[EmbeddingProfile]:
