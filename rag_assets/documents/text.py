@@ -46,4 +46,6 @@ def parse_code(data: bytes, name: str, content_type: str | None) -> list[Record]
     text = normalize(decoded)
     kind = CODE_TYPES.get(suffix(name), "text/plain")
     counts = figures(characters_in=len(decoded))
-    return whole_file(Document(text=text, content_type=kind, blocks=paragraphs(text, "code"), metadata=counts), name)
+    # The path is what a reader calls a file of code, and what a model reads in front of its parts.
+    document = Document(text, normalize(name), kind, blocks=paragraphs(text, "code"), metadata=counts)
+    return whole_file(document, name)

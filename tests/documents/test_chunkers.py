@@ -15,7 +15,7 @@ from rag_assets.documents.chunking import ChunkingSpec, chunk_document
 from rag_assets.documents.chunking.tokenizers import TiktokenCounter, load_counter
 from rag_assets.documents.markdown_blocks import markdown_blocks
 from rag_assets.documents.model import Block, Chunk, Document, embedding_text
-from rag_assets.embedding.profiles import BUILTIN_PROFILES, make_profile
+from rag_assets.embedding.profiles import make_profile
 from rag_assets.errors import InvalidProfile, TokenizerUnavailable
 
 TABLE = "| name | price |\n|---|---|\n" + "".join(f"| item {n} | {n * 3} |\n" for n in range(30))
@@ -46,7 +46,8 @@ def test_settings_that_are_left_alone_are_not_stored_so_that_older_profiles_stay
     assert ChunkingSpec(size=1200, overlap=150).model_dump() == {"strategy": "recursive", "size": 1200, "overlap": 150}
     stored = {"strategy": "recursive", "size": 1200, "overlap": 150}
     assert ChunkingSpec.model_validate(stored) == ChunkingSpec(size=1200, overlap=150)
-    assert BUILTIN_PROFILES["static-256"].spec_hash.startswith("0731d6605867")
+    first = {"name": "s", "provider": "wordllama", "model": "l2_supercat_256", "dimensions": 256, "chunking": stored}
+    assert make_profile(**first).spec_hash.startswith("0731d6605867")
 
 
 @pytest.mark.parametrize(
