@@ -154,6 +154,8 @@ def profile_limit(
 
 
 def _show_settings(console: Console, payload: dict[str, Any]) -> None:
+    from rag_assets.embedding.models import usd
+
     ceiling = payload["max_cost_usd"]
-    limit = "no cost ceiling" if ceiling is None else f"at most ${ceiling:.2f} for each tenant"
+    limit = "no cost ceiling" if ceiling is None else f"at most {usd(ceiling)} for each tenant"
     console.print(f"profile {payload['profile']}: {limit}, mode {payload['mode']}", markup=False)

@@ -140,6 +140,8 @@ def show_plan(console: Console, payload: dict[str, Any]) -> None:
 
 
 def _show_price(console: Console, payload: dict[str, Any]) -> None:
+    from rag_assets.embedding.models import usd
+
     sync, batch, ceiling = payload["cost_usd"]["sync"], payload["cost_usd"]["batch"], payload["ceiling"]
     if sync or batch is not None:
         through_batch = "" if batch is None else f", or ${batch:.4f} through the batch API"
@@ -148,7 +150,7 @@ def _show_price(console: Console, payload: dict[str, Any]) -> None:
         console.print(f"time at the rate limits: about {_duration(payload['seconds']['sync'])}")
     if ceiling["max_cost_usd"] is not None:
         text = (
-            f"ceiling: ${ceiling['max_cost_usd']:.2f}, of which ${ceiling['spent_usd']:.4f} are spent "
+            f"ceiling: {usd(ceiling['max_cost_usd'])}, of which ${ceiling['spent_usd']:.4f} are spent "
             f"and ${ceiling['left_usd']:.4f} are left"
         )
         if ceiling["fits"]:

@@ -135,3 +135,8 @@ def model_info(provider: str, model: str) -> ModelInfo:
 
 def _names(models: Iterable[ModelInfo]) -> str:
     return ", ".join(dict.fromkeys(info.provider for info in models))
+
+
+def usd(amount: float) -> str:
+    """An amount of dollars; below one dollar to a hundredth of a cent."""
+    return f"${amount:,.2f}" if amount >= 1 else f"${amount:.4f}"

@@ -17,6 +17,7 @@ from typing import Literal
 
 import psycopg
 
+from rag_assets.embedding.models import usd
 from rag_assets.embedding.profiles import EmbeddingProfile
 from rag_assets.errors import CostCeilingReached, ProviderRefused, ProviderUnavailable, UnknownTenant, UsageError
 from rag_assets.store.database import Connection, Database, set_scope
@@ -226,7 +227,7 @@ class PgGate:
         if price and spent + sum(self._in_flight) + price > ceiling:
             raise CostCeilingReached(
                 f"profile {self._profile.name!r} has cost tenant {self._tenant!r} ${spent:.4f}, and the next request "
-                f"about ${price:.4f}: that is beyond its ceiling of ${ceiling:.2f}. What is embedded is kept. "
+                f"about ${price:.4f}: that is beyond its ceiling of {usd(ceiling)}. What is embedded is kept. "
                 f"To go on: rag profile limit {self._profile.name} --max-cost-usd N"
             )
 
