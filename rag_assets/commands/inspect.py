@@ -39,7 +39,7 @@ def inspect(
     chunking: Annotated[
         str | None,
         typer.Option(
-            help="STRATEGY:SIZE:OVERLAP[:NAME=VALUE,...], such as markdown:1200:0. (default: that of the built-in profiles)",
+            help="STRATEGY:SIZE:OVERLAP[:NAME=VALUE,...], such as markdown:1200:0. (default: as built-in profiles)",
             show_default=False,
         ),
     ] = None,
