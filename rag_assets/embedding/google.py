@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from rag_assets.embedding.check import check_texts, checked
 from rag_assets.embedding.google_client import GoogleClient
-from rag_assets.embedding.google_texts import Cutter, merge, role_of
+from rag_assets.embedding.google_texts import Cutter, role_of
 from rag_assets.embedding.models import MEDIA_PAGES, MEDIA_TOKENS
 from rag_assets.embedding.profiles import EmbeddingProfile
 from rag_assets.embedding.protocol import NOBODY, Caller, Embedded, Embedder, Gate, OpenGate, Usage
@@ -31,6 +31,7 @@ from rag_assets.embedding.requests import (
     json_bytes,
     plan_batches,
 )
+from rag_assets.embedding.windows import Window, mean_of_windows
 from rag_assets.errors import EmbeddingError, ProviderRefused, TextRefused
 
 _ITEM_BYTES = 256  # of JSON around each text of a request
@@ -80,7 +81,7 @@ class GoogleEmbedder:
         items = [_text_item(self._document_role.prefix + piece) for group in groups for piece in group]
         vectors, tokens = self._embed(items, self._document_role.task_type, caller.gate, self._policies["document"])
         usage = Usage(caller.tenant, caller.bot, len(items), tokens, self._info.cost_usd(tokens))
-        return Embedded(checked(merge(vectors, groups), len(texts), self.dimensions), usage)
+        return Embedded(mean_of_windows(vectors, _windows(groups), self.dimensions), usage)
 
     def embed_query(self, text: str, caller: Caller = NOBODY) -> Embedded:
         """See `Embedder.embed_query`. It passes the gate without waiting, and tries twice within a few seconds.
@@ -95,7 +96,7 @@ class GoogleEmbedder:
         items = [_text_item(self._query_role.prefix + piece) for piece in pieces]
         vectors, tokens = self._embed(items, self._query_role.task_type, OpenGate(), self._policies["query"])
         usage = Usage(caller.tenant, caller.bot, len(items), tokens, self._info.cost_usd(tokens))
-        return Embedded(checked(merge(vectors, [pieces]), 1, self.dimensions), usage)
+        return Embedded(mean_of_windows(vectors, _windows([pieces]), self.dimensions), usage)
 
     def embed_media(self, data: bytes, mime_type: str, caller: Caller = NOBODY) -> Embedded:
         """Embed a PDF of at most 6 pages, a PNG or a JPEG image as such; vectors (1, d) in the space of the texts.
@@ -212,6 +213,11 @@ def _pages(data: bytes) -> int:
 
 def _text_content(text: str) -> types.Content:
     return types.Content(parts=[types.Part(text=text)])
+
+
+def _windows(groups: list[list[str]]) -> list[list[Window]]:
+    """The pieces of each text, weighted by their UTF-8 bytes: Google tells no tokens of single texts."""
+    return [[Window(piece, len(piece.encode("utf-8"))) for piece in group] for group in groups]
 
 
 def _text_item(text: str) -> _Item:

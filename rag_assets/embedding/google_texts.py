@@ -6,9 +6,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
 from rag_assets.embedding.profiles import EmbeddingProfile
 from rag_assets.errors import InvalidProfile
 
@@ -99,18 +96,6 @@ def _last_gap(data: bytes, start: int, end: int) -> int:
         if data[position - 1 : position].isspace():
             return position
     return end
-
-
-def merge(vectors: NDArray[np.float32], groups: list[list[str]]) -> NDArray[np.float64]:
-    """One vector for each group of pieces, (groups, d): the mean of its pieces' unit vectors, weighted by their UTF-8
-    bytes. Not of unit length where a group has several."""
-    merged = np.empty((len(groups), vectors.shape[1]))
-    start = 0
-    for row, group in enumerate(groups):
-        own = vectors[start : start + len(group)]
-        merged[row] = own[0] if len(group) == 1 else np.average(own, axis=0, weights=[_size(piece) for piece in group])
-        start += len(group)
-    return merged
 
 
 def _size(text: str) -> int:

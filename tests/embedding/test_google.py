@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -31,12 +30,6 @@ from rag_assets.errors import InvalidProfile, TextRefused
 PREFIX = "title: none | text: "
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(40)
 JPEG = b"\xff\xd8\xff\xe0" + bytes(40)
-
-
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[GoogleServer]:
-    with google_server(monkeypatch) as running:
-        yield running
 
 
 def pdf(pages: int) -> bytes:

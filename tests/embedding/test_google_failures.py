@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -39,12 +39,6 @@ from rag_assets.embedding.requests import FOR_QUERIES
 from rag_assets.errors import EmbeddingError, ProviderRefused, ProviderUnavailable, TextRefused
 
 PREFIX = "title: none | text: "
-
-
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[GoogleServer]:
-    with google_server(monkeypatch) as running:
-        yield running
 
 
 PASSING: dict[str, Behaviour] = {

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import logging
 import pickle
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -21,7 +20,6 @@ from google_server import (
     error,
     google_embedder,
     google_profile,
-    google_server,
     patience,
     reset,
     retry_info,
@@ -31,12 +29,6 @@ from google_server import (
 from rag_assets.errors import EmbeddingError, ProviderRefused
 
 TEXT = "the-tenants-own-words"
-
-
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[GoogleServer]:
-    with google_server(monkeypatch) as running:
-        yield running
 
 
 BAD: dict[str, Behaviour] = {
