@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from rag_assets.automation.work import Look, Work, digest
-from rag_assets.documents.scan import scan_root
 from rag_assets.errors import SourceError
 from rag_assets.ingest.sources import RootChanges, decide
+from rag_assets.sources.scan import scan_root
 from rag_assets.store.database import Connection, Database, set_scope
 from rag_assets.store.profiles import BuiltProfile, built_profiles
 from rag_assets.store.sources import FileState, file_states

@@ -18,7 +18,7 @@ from rag_assets.commands.shell import Answer, note, printable
 if TYPE_CHECKING:
     from rag_assets.documents.chunking import ChunkingSpec
     from rag_assets.documents.model import Chunk, Record
-    from rag_assets.documents.scan import SourceFile
+    from rag_assets.sources.scan import SourceFile
 
 _SHOWN_CHUNKS = 12
 _SHOWN_CHARACTERS = 70
@@ -75,10 +75,10 @@ def inspect(
 
 def _listed(names: Iterable[str]) -> Iterator[SourceFile | Inspected]:
     """The files to read; a name that leads to none becomes a failed record."""
-    from rag_assets.documents.listing import SourceFile
     from rag_assets.documents.names import is_web
-    from rag_assets.documents.scan import scan_root
     from rag_assets.errors import SourceError
+    from rag_assets.sources.listing import SourceFile
+    from rag_assets.sources.scan import scan_root
 
     for name in names:
         if is_web(name):
@@ -106,8 +106,8 @@ def _unread(name: str, reason: str) -> Inspected:
 
 def _inspect(file: SourceFile, spec: ChunkingSpec) -> list[Inspected]:
     from rag_assets.documents.isolated import parse_file
-    from rag_assets.documents.scan import read_content
     from rag_assets.errors import RagError
+    from rag_assets.sources.scan import read_content
 
     name = file.path_in_root
     try:

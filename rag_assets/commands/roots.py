@@ -33,7 +33,7 @@ def _resolve(word: str) -> str:
 
 
 def _file_path(uri: str) -> Path:
-    from rag_assets.documents.local_files import to_path
+    from rag_assets.sources.local import to_path
 
     try:
         return to_path(uri)

@@ -20,13 +20,13 @@ from numpy.typing import NDArray
 
 from rag_assets.documents.checksum import bytes_checksum
 from rag_assets.documents.model import Chunk
-from rag_assets.documents.scan import SourceFile, read_content
 from rag_assets.embedding.cached import CachedEmbedding, MediaFile, embed_media_cached
 from rag_assets.embedding.protocol import Caller, MediaEmbedder
 from rag_assets.embedding.registry import embedder_for
 from rag_assets.errors import SourceError
 from rag_assets.ingest.sources import Failure
 from rag_assets.progress import stage
+from rag_assets.sources.scan import SourceFile, read_content
 from rag_assets.store.cache import PgVectorCache
 from rag_assets.store.database import Database
 from rag_assets.store.limits import PgGate

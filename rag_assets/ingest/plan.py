@@ -10,7 +10,6 @@ from rag_assets.documents.chunking import chunk_document
 from rag_assets.documents.isolated import parse_file
 from rag_assets.documents.model import Document, embedding_text
 from rag_assets.documents.registry import PARSER_VERSION
-from rag_assets.documents.scan import SourceFile, read_content, scan_root
 from rag_assets.embedding.cached import content_hash, media_hash
 from rag_assets.embedding.estimate import document_tokens
 from rag_assets.embedding.models import MEDIA_TOKENS
@@ -18,6 +17,7 @@ from rag_assets.embedding.profiles import EmbeddingProfile
 from rag_assets.errors import RootUnreadable, SourceError
 from rag_assets.ingest.sources import RootChanges, decide, stored_media
 from rag_assets.progress import stage
+from rag_assets.sources.scan import SourceFile, read_content, scan_root
 from rag_assets.store.cache import known_hashes
 from rag_assets.store.database import Connection, Database
 from rag_assets.store.limits import Mode, profile_settings, rate_limits, spent_usd

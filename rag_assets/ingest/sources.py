@@ -11,10 +11,10 @@ from rag_assets.documents.checksum import bytes_checksum, document_checksum
 from rag_assets.documents.isolated import parse_file
 from rag_assets.documents.model import Record
 from rag_assets.documents.registry import PARSER_VERSION
-from rag_assets.documents.scan import Content, RootListing, SourceFile, read_content, scan_root
 from rag_assets.embedding.models import MEDIA_PAGES
 from rag_assets.errors import RootUnreadable, SourceError
 from rag_assets.progress import stage
+from rag_assets.sources.scan import Content, RootListing, SourceFile, read_content, scan_root
 from rag_assets.store import sources as store
 from rag_assets.store.database import Connection, Database, set_scope
 from rag_assets.store.sources import FileState, SourceState, StagedSource, StoredMedia, hash_uri, source_id

@@ -12,13 +12,13 @@ from typing import Any
 import psycopg
 import pytest
 
-from rag_assets.documents.listing import RootListing, ScanError, SourceFile
 from rag_assets.documents.registry import PARSER_VERSION
 from rag_assets.ingest.pairs import enable_pair, enabled_profiles
 from rag_assets.ingest.run import IngestReport, ingest
 from rag_assets.ingest.sources import decide, sync_sources
 from rag_assets.retrieval import RetrievalResult, open_scope
 from rag_assets.retrieval.retrievers import RETRIEVERS
+from rag_assets.sources.listing import RootListing, ScanError, SourceFile
 from rag_assets.store.database import Database
 from rag_assets.store.partitions import partition_name
 from rag_assets.store.profiles import add_spec

@@ -10,9 +10,9 @@ from pathlib import Path
 import fsspec
 import pytest
 
-from rag_assets.documents import scan
-from rag_assets.documents.scan import SourceFile, read_content, read_file, scan_root
 from rag_assets.errors import ParseError, RootUnreadable
+from rag_assets.sources import scan
+from rag_assets.sources.scan import SourceFile, read_content, read_file, scan_root
 
 
 @pytest.fixture

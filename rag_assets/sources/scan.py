@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from rag_assets.documents.fetch import fetch
-from rag_assets.documents.listing import KnownFile, RootListing, ScanError, SourceFile
-from rag_assets.documents.local_files import scan_local, to_path
 from rag_assets.documents.names import is_web
-from rag_assets.documents.remote_files import open_remote, scan_remote
-from rag_assets.documents.web_pages import refuse_type, scan_web
 from rag_assets.errors import ParseError, SourceError
+from rag_assets.sources.listing import KnownFile, RootListing, ScanError, SourceFile
+from rag_assets.sources.local import scan_local, to_path
+from rag_assets.sources.remote import open_remote, scan_remote
+from rag_assets.sources.web.fetch import fetch
+from rag_assets.sources.web.pages import refuse_type, scan_web
 
 __all__ = ["Content", "RootListing", "ScanError", "SourceFile", "read_content", "read_file", "scan_root"]
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_assets.documents import web_robots
-from rag_assets.documents.fetch import fetch
-from rag_assets.documents.web_robots import parse_robots
 from rag_assets.errors import RootUnreadable
+from rag_assets.sources.web import robots as web_robots
+from rag_assets.sources.web.fetch import fetch
+from rag_assets.sources.web.robots import parse_robots
 from tests.web_site import Page, Site, running_site
 
 

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 
 from rag_assets.documents.checksum import bytes_checksum
-from rag_assets.documents.fetch import Validators, fetch, probe
-from rag_assets.documents.listing import KnownFile, RootListing, ScanError, SourceFile
 from rag_assets.documents.names import media_type
 from rag_assets.documents.registry import choose
-from rag_assets.documents.web_sitemap import is_sitemap, read_sitemap
 from rag_assets.errors import RootUnreadable, SourceError, UnsupportedFormat
+from rag_assets.sources.listing import KnownFile, RootListing, ScanError, SourceFile
+from rag_assets.sources.web.fetch import Validators, fetch, probe
+from rag_assets.sources.web.sitemap import is_sitemap, read_sitemap
 
 MAX_PROBES = 1000  # pages of a sitemap that are asked for in one scan
 _SETTLED_NS = 2 * 24 * 3600 * 10**9  # a date without a time may stand for a change later on that day

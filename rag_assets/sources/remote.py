@@ -8,10 +8,10 @@ from typing import Any
 
 import fsspec
 
-from rag_assets.documents.listing import Findings, RootListing, ScanError, SourceFile
 from rag_assets.documents.normalize import normalize
 from rag_assets.documents.registry import supported
 from rag_assets.errors import RootUnreadable
+from rag_assets.sources.listing import Findings, RootListing, ScanError, SourceFile
 
 _TIME_FIELDS = ("mtime", "LastModified", "last_modified", "updated", "created")
 

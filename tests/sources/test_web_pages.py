@@ -11,9 +11,9 @@ import pytest
 
 from rag_assets.documents import web_pages, web_sitemap
 from rag_assets.documents.checksum import bytes_checksum
-from rag_assets.documents.scan import RootListing, SourceFile, read_content, scan_root
-from rag_assets.documents.web_sitemap import is_sitemap
 from rag_assets.errors import RootUnreadable
+from rag_assets.sources.scan import RootListing, SourceFile, read_content, scan_root
+from rag_assets.sources.web.sitemap import is_sitemap
 from tests.web_site import Page, Site, running_site
 
 OLD = "2024-05-01"

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from urllib.parse import urldefrag, urljoin, urlsplit
 
-from rag_assets.documents.fetch import fetch
-from rag_assets.documents.listing import ScanError
 from rag_assets.documents.names import is_web
 from rag_assets.documents.normalize import normalize
 from rag_assets.documents.safe_xml import stream
 from rag_assets.errors import ParseError, RootUnreadable, SourceError
+from rag_assets.sources.listing import ScanError
+from rag_assets.sources.web.fetch import fetch
 
 MAX_PAGES = 10_000
 MAX_SITEMAPS = 50

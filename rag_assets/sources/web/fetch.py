@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import httpx
 
-from rag_assets.documents.web_http import ALLOW_PRIVATE, Visit, answer, read_body
-from rag_assets.documents.web_robots import check_robots
 from rag_assets.errors import RootUnreadable
+from rag_assets.sources.web.http import ALLOW_PRIVATE, Visit, answer, read_body
+from rag_assets.sources.web.robots import check_robots
 
 __all__ = ["ALLOW_PRIVATE", "MAX_PAGE_BYTES", "FetchedPage", "Validators", "fetch", "probe"]
 

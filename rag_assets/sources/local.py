@@ -7,10 +7,10 @@ import stat
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from rag_assets.documents.listing import Findings, RootListing, ScanError, SourceFile
 from rag_assets.documents.normalize import normalize
 from rag_assets.documents.registry import supported
 from rag_assets.errors import RootUnreadable
+from rag_assets.sources.listing import Findings, RootListing, ScanError, SourceFile
 
 
 def to_path(root: str) -> Path:

@@ -12,8 +12,8 @@ from urllib.parse import quote, unquote_to_bytes
 
 import httpx
 
-from rag_assets.documents.web_http import USER_AGENT, Visit, answer, read_body
 from rag_assets.errors import ParseError, RootUnreadable
+from rag_assets.sources.web.http import USER_AGENT, Visit, answer, read_body
 
 IGNORE_ROBOTS = "RAG_IGNORE_ROBOTS"
 MAX_ROBOTS_BYTES = 512 * 1024
