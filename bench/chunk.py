@@ -19,8 +19,8 @@ from pathlib import Path
 
 from bench.chunk_inputs import Case, pathological
 from bench.common import peer, show, verdict
+from rag_assets.chunking import STRATEGIES, ChunkingSpec, chunk_document
 from rag_assets.documents.building import paragraphs
-from rag_assets.documents.chunking import STRATEGIES, ChunkingSpec, chunk_document
 from rag_assets.documents.markdown_blocks import markdown_blocks
 from rag_assets.documents.model import Document
 

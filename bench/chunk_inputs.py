@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rag_assets.documents.chunking import STRATEGIES
+from rag_assets.chunking import STRATEGIES
 
 FAST = tuple(name for name in STRATEGIES if name != "token")  # tokenising 100 MB takes minutes, whoever does it
 WORDS = ("the", "of", "retrieval", "a", "document", "passage", "index", "and", "vector", "tenant", "in", "query", "is")

@@ -16,8 +16,8 @@ from bench.common import REPOSITORY, environment, show
 from evals.datasets import EvalSet, load_evalset
 from evals.metrics import evaluate
 from evals.runner import run_queries
-from rag_assets.documents.chunking import ChunkingSpec
-from rag_assets.documents.chunking.spec import Strategy
+from rag_assets.chunking import ChunkingSpec
+from rag_assets.chunking.spec import Strategy
 from rag_assets.embedding.profiles import EmbeddingProfile, make_profile
 from rag_assets.ingest.run import ingest
 from rag_assets.store.database import Database

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from rag_assets.documents.chunking import ChunkingSpec
+from rag_assets.chunking import ChunkingSpec
 from rag_assets.embedding.profiles import EmbeddingProfile, make_profile
 from rag_assets.store.database import Database, ensure_database, with_database
 from rag_assets.store.migrate import migrate

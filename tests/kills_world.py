@@ -11,7 +11,7 @@ from collections import defaultdict
 from functools import cache
 from pathlib import Path
 
-from rag_assets.documents.chunking import ChunkingSpec, chunk_document
+from rag_assets.chunking import ChunkingSpec, chunk_document
 from rag_assets.documents.registry import parse
 from rag_assets.embedding.profiles import IndexSpec, make_profile
 from rag_assets.errors import DatabaseUnavailable

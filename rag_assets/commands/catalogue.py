@@ -13,7 +13,7 @@ from rag_assets.commands.session import ready_database
 from rag_assets.commands.shell import Answer
 
 if TYPE_CHECKING:
-    from rag_assets.documents.chunking import ChunkingSpec
+    from rag_assets.chunking import ChunkingSpec
     from rag_assets.embedding.profiles import EmbeddingProfile
 
 tenant_app = typer.Typer(no_args_is_help=True, help="Tenants and their bots.")

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from rag_assets.errors import UsageError
 
 if TYPE_CHECKING:
-    from rag_assets.documents.chunking import ChunkingSpec
+    from rag_assets.chunking import ChunkingSpec
 
 
 def parse_chunking(text: str | None) -> ChunkingSpec:
@@ -21,7 +21,7 @@ def parse_chunking(text: str | None) -> ChunkingSpec:
         UsageError: it is not of that form, or names what no chunker has.
         InvalidProfile: size and overlap contradict each other.
     """
-    from rag_assets.documents.chunking import ChunkingSpec
+    from rag_assets.chunking import ChunkingSpec
     from rag_assets.embedding.profiles import DEFAULT_CHUNKING
 
     if not text:

@@ -16,7 +16,7 @@ from rag_assets.commands.options import Json
 from rag_assets.commands.shell import Answer, note, printable
 
 if TYPE_CHECKING:
-    from rag_assets.documents.chunking import ChunkingSpec
+    from rag_assets.chunking import ChunkingSpec
     from rag_assets.documents.model import Chunk, Record
     from rag_assets.sources.scan import SourceFile
 
@@ -121,7 +121,7 @@ def _inspect(file: SourceFile, spec: ChunkingSpec) -> list[Inspected]:
 
 
 def _cut(path: str, record: Record, declared: str | None, spec: ChunkingSpec) -> Inspected:
-    from rag_assets.documents.chunking import chunk_document
+    from rag_assets.chunking import chunk_document
 
     document = record.document
     if document is None or record.status != "ready":

@@ -9,8 +9,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from rag_assets.chunking import ChunkingSpec
     from rag_assets.commands.inspect import Inspected
-    from rag_assets.documents.chunking import ChunkingSpec
     from rag_assets.documents.model import Chunk
 
 _COLOURS = 4

@@ -17,7 +17,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_assets.documents.chunking import ChunkingSpec, chunk_document
+from rag_assets.chunking import ChunkingSpec, chunk_document
 from rag_assets.documents.model import Block, Chunk, Document
 
 _WORD = re.compile(r"\w+")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from rag_assets.chunking import chunk_document
 from rag_assets.documents.checksum import bytes_checksum
-from rag_assets.documents.chunking import chunk_document
 from rag_assets.documents.isolated import parse_file
 from rag_assets.documents.model import Document, embedding_text
 from rag_assets.documents.registry import PARSER_VERSION

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rag_assets.documents.chunking import ChunkingSpec, chunk_document
+from rag_assets.chunking import ChunkingSpec, chunk_document
 from rag_assets.documents.model import Block, Document
 from rag_assets.documents.pages import (
     Page,

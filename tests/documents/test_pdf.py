@@ -5,7 +5,7 @@ import io
 import pytest
 from pypdf import PdfReader, PdfWriter
 
-from rag_assets.documents.chunking import ChunkingSpec, chunk_document
+from rag_assets.chunking import ChunkingSpec, chunk_document
 from rag_assets.documents.registry import parse
 
 

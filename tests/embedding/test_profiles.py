@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from rag_assets.documents.chunking import ChunkingSpec
+from rag_assets.chunking import ChunkingSpec
 from rag_assets.embedding.profiles import (
     BUILTIN_PROFILES,
     EmbeddingProfile,

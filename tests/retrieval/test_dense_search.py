@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from numpy.typing import NDArray
 
-from rag_assets.documents.chunking import ChunkingSpec
+from rag_assets.chunking import ChunkingSpec
 from rag_assets.embedding.profiles import IndexSpec, make_profile
 from rag_assets.errors import InvalidProfile
 from rag_assets.retrieval import DenseRetriever, HybridRetriever, LexicalRetriever, open_scope

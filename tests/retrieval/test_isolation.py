@@ -12,7 +12,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from rag_assets.documents.chunking import ChunkingSpec
+from rag_assets.chunking import ChunkingSpec
 from rag_assets.embedding.profiles import IndexSpec, make_profile
 from rag_assets.errors import InvalidKey, ProfileNotReady, ScopeError, UnknownBot
 from rag_assets.retrieval import (

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from rag_assets.documents.chunking import ChunkingSpec
+from rag_assets.chunking import ChunkingSpec
 from rag_assets.embedding.profiles import LexicalSpec, make_profile
 from rag_assets.ingest.run import ingest
 from rag_assets.retrieval import DenseRetriever, HybridRetriever, LexicalRetriever, open_scope

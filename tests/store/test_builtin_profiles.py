@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from rag_assets.documents.chunking import ChunkingSpec
+from rag_assets.chunking import ChunkingSpec
 from rag_assets.embedding.profiles import BUILTIN_PROFILES
 from rag_assets.store.database import Database
 from rag_assets.store.profiles import add_spec, get_spec, seed_specs

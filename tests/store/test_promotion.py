@@ -12,7 +12,7 @@ import psycopg
 import pytest
 from psycopg.types.json import Jsonb
 
-from rag_assets.documents.chunking import ChunkingSpec
+from rag_assets.chunking import ChunkingSpec
 from rag_assets.embedding.profiles import make_profile
 from rag_assets.errors import PromotionRefused, UnknownProfile, UsageError
 from rag_assets.ingest.pairs import enable_pair

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import NamedTuple
 
-from rag_assets.documents.chunking.graphemes import GRAPHEME_REACH, between_graphemes, joins
-from rag_assets.documents.outline import Outline
+from rag_assets.chunking.graphemes import GRAPHEME_REACH, between_graphemes, joins
+from rag_assets.chunking.outline import Outline
 
 NONSPACE = re.compile(r"\S")
 _WORD_START = re.compile(r"\s\S")

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from rag_assets.chunking import ChunkingSpec, chunk_document
+from rag_assets.chunking.tokenizers import TiktokenCounter, load_counter
 from rag_assets.documents.building import paragraphs
-from rag_assets.documents.chunking import ChunkingSpec, chunk_document
-from rag_assets.documents.chunking.tokenizers import TiktokenCounter, load_counter
 from rag_assets.documents.markdown_blocks import markdown_blocks
 from rag_assets.documents.model import Block, Chunk, Document, embedding_text
 from rag_assets.embedding.profiles import make_profile
@@ -157,8 +157,8 @@ def test_characters_are_cut_wherever_the_size_is_reached() -> None:
     ],
 )  # fmt: skip
 def test_sentences_end_where_a_reader_says(text: str, sentences: list[str]) -> None:
-    from rag_assets.documents.chunking.sentences import sentence_starts
-    from rag_assets.documents.outline import Outline
+    from rag_assets.chunking.outline import Outline
+    from rag_assets.chunking.sentences import sentence_starts
 
     edges = [0, *sentence_starts(text, Outline(())), len(text)]
     assert [text[start:end].strip() for start, end in pairwise(edges)] == sentences

@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 
-from rag_assets.documents.chunking.tokenizers import TokenCounter
+from rag_assets.chunking.tokenizers import TokenCounter
 
 _MAX_CHARACTERS = 40_000  # some tokenizers make one token of any unknown word, however long
 

@@ -6,10 +6,10 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rag_assets.documents.chunking.recursive import Marks, best_cut, next_nonspace, step_back
-from rag_assets.documents.chunking.windows import Ruler
+from rag_assets.chunking.outline import Outline
+from rag_assets.chunking.recursive import Marks, best_cut, next_nonspace, step_back
+from rag_assets.chunking.walk import Ruler
 from rag_assets.documents.model import Block
-from rag_assets.documents.outline import Outline
 
 _LINE_KINDS = ("table", "code")  # kept whole where they fit, else cut between lines
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Protocol
 
-from rag_assets.documents.chunking.graphemes import between_graphemes, joins
-from rag_assets.documents.chunking.recursive import NONSPACE, next_nonspace, step_back, stripped_end
+from rag_assets.chunking.graphemes import between_graphemes, joins
+from rag_assets.chunking.recursive import NONSPACE, next_nonspace, step_back, stripped_end
 
 Span = tuple[int, int]
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from rag_assets.chunking.outline import Outline
+from rag_assets.chunking.questions import Pair, find_pairs, pair_sections
+from rag_assets.chunking.sentences import sentence_starts
+from rag_assets.chunking.spec import ChunkingSpec
+from rag_assets.chunking.structure import BoundaryCutter, Interior, StructureCutter, heading_sections
+from rag_assets.chunking.syntax import CodeOutline, code_outline
+from rag_assets.chunking.tokenizers import DEFAULT_TOKENIZER, load_counter
+from rag_assets.chunking.tokens import Tokens
+from rag_assets.chunking.walk import CharacterCutter, Characters, Cutter, Ruler, WordCutter
 from rag_assets.documents.building import paragraphs
-from rag_assets.documents.chunking.pairs import Pair, find_pairs, pair_sections
-from rag_assets.documents.chunking.sentences import sentence_starts
-from rag_assets.documents.chunking.spec import ChunkingSpec
-from rag_assets.documents.chunking.structure import BoundaryCutter, Interior, StructureCutter, heading_sections
-from rag_assets.documents.chunking.syntax import CodeOutline, code_outline
-from rag_assets.documents.chunking.tokenizers import DEFAULT_TOKENIZER, load_counter
-from rag_assets.documents.chunking.tokens import Tokens
-from rag_assets.documents.chunking.windows import CharacterCutter, Characters, Cutter, Ruler, WordCutter
 from rag_assets.documents.model import Document
-from rag_assets.documents.outline import Outline
 
 _LEAST = 4  # a piece smaller than this part of the size goes on into what follows, where a strategy joins at all
 _CHARACTERS_PER_TOKEN = 4  # about; decides only how far a syntax tree is opened

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from tree_sitter import Node
 
-from rag_assets.documents.chunking.grammars import language_of, parser_for
-from rag_assets.documents.chunking.structure import Sections
+from rag_assets.chunking.grammars import language_of, parser_for
+from rag_assets.chunking.structure import Sections
 from rag_assets.documents.model import Document
 
 _MAX_CODE = 4_000_000  # characters; a syntax tree takes some 50 times as much memory

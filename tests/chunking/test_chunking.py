@@ -9,8 +9,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from rag_assets.chunking import ChunkingSpec, chunk_document, count_tokens
 from rag_assets.documents.building import paragraphs
-from rag_assets.documents.chunking import ChunkingSpec, chunk_document, count_tokens
 from rag_assets.documents.markdown import markdown_blocks
 from rag_assets.documents.model import Block, Chunk, Document
 from rag_assets.documents.normalize import normalize

@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from rag_assets.documents.chunking.pairs import Pair
+from rag_assets.chunking.outline import Outline
+from rag_assets.chunking.questions import Pair
 from rag_assets.documents.model import Block, Document
-from rag_assets.documents.outline import Outline
 
 if TYPE_CHECKING:
-    from rag_assets.documents.chunking.syntax import CodeOutline, Definition
+    from rag_assets.chunking.syntax import CodeOutline, Definition
 
 MAX_CONTEXT = 300  # characters, line feeds included
 _MAX_PART = 100  # characters of one heading, symbol or path

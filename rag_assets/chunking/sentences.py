@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from itertools import pairwise
 
-from rag_assets.documents.outline import Outline
+from rag_assets.chunking.outline import Outline
 
 # A full stop of Latin, Greek or Cyrillic text ends a sentence only in front of white space; those of the scripts
 # that write no spaces end one anywhere. An empty line always does.

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rag_assets.chunking import STRATEGIES, ChunkingSpec, chunk_document
+from rag_assets.chunking.context import MAX_CONTEXT
+from rag_assets.chunking.tokenizers import load_counter
 from rag_assets.documents.building import paragraphs
-from rag_assets.documents.chunking import STRATEGIES, ChunkingSpec, chunk_document
-from rag_assets.documents.chunking.context import MAX_CONTEXT
-from rag_assets.documents.chunking.tokenizers import load_counter
 from rag_assets.documents.markdown_blocks import markdown_blocks
 from rag_assets.documents.model import Block, Chunk, Document
 from rag_assets.documents.normalize import normalize

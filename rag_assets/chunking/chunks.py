@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from rag_assets.documents.chunking.context import Context
-from rag_assets.documents.chunking.recursive import recursive_spans
-from rag_assets.documents.chunking.spec import ChunkingSpec
-from rag_assets.documents.chunking.windows import Span, window_spans
+from rag_assets.chunking.context import Context
+from rag_assets.chunking.outline import Outline
+from rag_assets.chunking.recursive import recursive_spans
+from rag_assets.chunking.spec import ChunkingSpec
+from rag_assets.chunking.walk import Span, window_spans
 from rag_assets.documents.model import Chunk, Document
-from rag_assets.documents.outline import Outline
 
 if TYPE_CHECKING:
-    from rag_assets.documents.chunking.plan import Plan
+    from rag_assets.chunking.strategies import Plan
 
 
 def chunk_document(document: Document, spec: ChunkingSpec) -> list[Chunk]:
@@ -44,7 +44,7 @@ def chunk_document(document: Document, spec: ChunkingSpec) -> list[Chunk]:
     outline = Outline(document.blocks)
     if spec.strategy == "recursive":
         return _recursive(document, outline, spec)
-    from rag_assets.documents.chunking.plan import make_plan  # syntax trees take 50 ms to import
+    from rag_assets.chunking.strategies import make_plan  # syntax trees take 50 ms to import
 
     plan = make_plan(document, outline, spec)
     spans = window_spans(document.text, plan.ruler, plan.cutter)

@@ -22,7 +22,7 @@ class ChunkingSpec(BaseModel):
     """How documents are divided.
 
     Attributes:
-        strategy: which chunker; see `rag_assets.documents.chunking.chunk_document`.
+        strategy: which chunker; see `rag_assets.chunking.chunk_document`.
         size: the most that a chunk may hold, in `unit`.
         overlap: the most that a chunk may repeat of the one before it, in `unit`.
         tokenizer: what counts tokens: `wordllama`, `tiktoken:NAME`, or the path of a Hugging Face `tokenizer.json`

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from rag_assets.documents.chunking.recursive import next_nonspace
-from rag_assets.documents.chunking.structure import Sections
+from rag_assets.chunking.outline import Outline
+from rag_assets.chunking.recursive import next_nonspace
+from rag_assets.chunking.structure import Sections
 from rag_assets.documents.model import Block
-from rag_assets.documents.outline import Outline
 
 _QUESTION = re.compile(
     r"^[^\S\n]*(?:\*\*)?(?:Q|Question|Frage|Pregunta)(?:\*\*)?[ \t]*\d*[ \t]*[:.)]\s*\S", re.MULTILINE
