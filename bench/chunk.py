@@ -21,8 +21,8 @@ from bench.chunk_inputs import Case, pathological
 from bench.common import peer, show, verdict
 from rag_assets.chunking import STRATEGIES, ChunkingSpec, chunk_document
 from rag_assets.documents.building import paragraphs
-from rag_assets.documents.markdown_blocks import markdown_blocks
 from rag_assets.documents.model import Document
+from rag_assets.documents.parsers.markdown_blocks import markdown_blocks
 
 SIZE, OVERLAP = 800, 100  # characters
 TOKENS, TOKEN_OVERLAP = 200, 25

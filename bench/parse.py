@@ -22,7 +22,7 @@ from statistics import mean
 import trafilatura
 
 from bench.common import show, verdict
-from rag_assets.documents.html import parse_html
+from rag_assets.documents.parsers.html.page import parse_html
 
 ROUNDS = 3
 LOW = 0.8

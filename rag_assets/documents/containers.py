@@ -7,7 +7,7 @@ import io
 import re
 import zipfile
 
-from rag_assets.documents.zips import ZIP_MAGIC, open_zip, read_entry
+from rag_assets.documents.parsers.zips import ZIP_MAGIC, open_zip, read_entry
 from rag_assets.errors import ParseError
 
 OLE_MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"

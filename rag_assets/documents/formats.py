@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from rag_assets.documents.model import Record
+from rag_assets.documents.parsers.text import CODE_TYPES, TEXT_SUFFIXES
 from rag_assets.documents.sniff import media_kind
-from rag_assets.documents.text import CODE_TYPES, TEXT_SUFFIXES
 
 Parser = Callable[[bytes, str, str | None], list[Record]]
 

@@ -13,8 +13,8 @@ from pydantic import ValidationError
 from rag_assets.chunking import ChunkingSpec, chunk_document
 from rag_assets.chunking.tokenizers import TiktokenCounter, load_counter
 from rag_assets.documents.building import paragraphs
-from rag_assets.documents.markdown_blocks import markdown_blocks
 from rag_assets.documents.model import Block, Chunk, Document, embedding_text
+from rag_assets.documents.parsers.markdown_blocks import markdown_blocks
 from rag_assets.embedding.profiles import make_profile
 from rag_assets.errors import InvalidProfile, TokenizerUnavailable
 

@@ -13,9 +13,9 @@ from rag_assets.chunking import STRATEGIES, ChunkingSpec, chunk_document
 from rag_assets.chunking.context import MAX_CONTEXT
 from rag_assets.chunking.tokenizers import load_counter
 from rag_assets.documents.building import paragraphs
-from rag_assets.documents.markdown_blocks import markdown_blocks
 from rag_assets.documents.model import Block, Chunk, Document
 from rag_assets.documents.normalize import normalize
+from rag_assets.documents.parsers.markdown_blocks import markdown_blocks
 
 PIECES = [
     *(" ", "  ", "\n", "\n\n", "\t", ". ", "! ", "? ", ".\n", "。", "、", "\u3000", "\u200d", "।  ", "."),

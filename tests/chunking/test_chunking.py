@@ -11,9 +11,9 @@ from pydantic import ValidationError
 
 from rag_assets.chunking import ChunkingSpec, chunk_document, count_tokens
 from rag_assets.documents.building import paragraphs
-from rag_assets.documents.markdown import markdown_blocks
 from rag_assets.documents.model import Block, Chunk, Document
 from rag_assets.documents.normalize import normalize
+from rag_assets.documents.parsers.markdown import markdown_blocks
 from rag_assets.errors import InvalidProfile
 
 PIECES = [

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from rag_assets.documents.html import parse_html
 from rag_assets.documents.model import Document
+from rag_assets.documents.parsers.html.page import parse_html
 
 
 def parsed(page: str) -> Document:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from rag_assets.documents.html import parse_html
+from rag_assets.documents.parsers.html.page import parse_html
 
 MENU = "<ul>" + "".join(f"<li><a href=/{n}>Section number {n}</a>" for n in range(20)) + "</ul>"
 SENTENCES = [f"The reservoir held {n} million litres in spring, and the dam was inspected twice." for n in range(20)]

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_assets.documents.html import parse_html
-from rag_assets.documents.html_guard import is_tangled, plain_text
+from rag_assets.documents.parsers.html.guard import is_tangled, plain_text
+from rag_assets.documents.parsers.html.page import parse_html
 
 ARTICLE = "<meta property='og:type' content='article'>"
 

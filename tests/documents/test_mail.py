@@ -8,7 +8,7 @@ from office_files import docx, paragraph, zipped
 from ole_files import inside, msg, ole, properties
 
 from rag_assets.documents.model import Record
-from rag_assets.documents.msg import unpacked_rtf
+from rag_assets.documents.parsers.msg import unpacked_rtf
 from rag_assets.documents.registry import parse
 from rag_assets.errors import ParseError
 

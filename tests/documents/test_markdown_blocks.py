@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from rag_assets.documents.building import HeadingPath, heading_text
-from rag_assets.documents.markdown_blocks import markdown_blocks
 from rag_assets.documents.model import Block, BlockKind
 from rag_assets.documents.normalize import normalize
+from rag_assets.documents.parsers.markdown_blocks import markdown_blocks
 
 KINDS: dict[str, BlockKind] = {
     "heading_open": "heading",

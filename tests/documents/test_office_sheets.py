@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from office_files import S, odf, relations, rows, xlsx
 
 from rag_assets.documents.model import Document
-from rag_assets.documents.office.cells import format_kind, plain, shown
+from rag_assets.documents.parsers.office.cells import format_kind, plain, shown
 from rag_assets.documents.registry import parse
 
 

@@ -11,7 +11,7 @@ from urllib.parse import urldefrag, urljoin, urlsplit
 
 from rag_assets.documents.names import is_web
 from rag_assets.documents.normalize import normalize
-from rag_assets.documents.safe_xml import stream
+from rag_assets.documents.parsers.safe_xml import stream
 from rag_assets.errors import ParseError, RootUnreadable, SourceError
 from rag_assets.sources.listing import ScanError
 from rag_assets.sources.web.fetch import fetch

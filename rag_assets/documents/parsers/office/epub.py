@@ -9,12 +9,12 @@ from urllib.parse import unquote
 from lxml import etree, html  # type: ignore[import-untyped]
 
 from rag_assets.documents.building import HeadingPath, TextBuilder, whole_file
-from rag_assets.documents.html_blocks import add_blocks
 from rag_assets.documents.model import Record
 from rag_assets.documents.normalize import decode, normalize
-from rag_assets.documents.office.package import Package
-from rag_assets.documents.office.properties import facts
-from rag_assets.documents.safe_xml import Element, attribute, child, children
+from rag_assets.documents.parsers.html.blocks import add_blocks
+from rag_assets.documents.parsers.office.package import Package
+from rag_assets.documents.parsers.office.properties import facts
+from rag_assets.documents.parsers.safe_xml import Element, attribute, child, children
 from rag_assets.errors import ParseError
 
 _TYPE = "application/epub+zip"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from rag_assets.documents.office.docx_styles import is_monospaced
-from rag_assets.documents.office.math import equation
-from rag_assets.documents.office.names import MC, M, W
-from rag_assets.documents.safe_xml import Element, attribute, child, children
+from rag_assets.documents.parsers.office.docx_styles import is_monospaced
+from rag_assets.documents.parsers.office.math import equation
+from rag_assets.documents.parsers.office.names import MC, M, W
+from rag_assets.documents.parsers.safe_xml import Element, attribute, child, children
 
 _CHARACTERS = {f"{W}tab": "\t", f"{W}br": "\n", f"{W}cr": "\n", f"{W}noBreakHyphen": "-", f"{W}ptab": "\t"}
 # Deleted or moved away by a tracked change, instructions of fields, and properties.

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from rag_assets.documents.building import HeadingPath, TextBuilder, whole_file
 from rag_assets.documents.model import BlockKind, Record
-from rag_assets.documents.office.drawings import (
+from rag_assets.documents.parsers.office.drawings import (
     chart_blocks,
     diagram_lines,
     drawn_paragraphs,
@@ -14,11 +14,11 @@ from rag_assets.documents.office.drawings import (
     is_graphic,
     merged_label,
 )
-from rag_assets.documents.office.names import MC, A, C, R
-from rag_assets.documents.office.package import Package, Relation
-from rag_assets.documents.office.pptx_places import TITLES, place_of, placeholder_places, role_of
-from rag_assets.documents.office.properties import core_properties
-from rag_assets.documents.safe_xml import Element, attribute, child, children, local, whole_text
+from rag_assets.documents.parsers.office.names import MC, A, C, R
+from rag_assets.documents.parsers.office.package import Package, Relation
+from rag_assets.documents.parsers.office.pptx_places import TITLES, place_of, placeholder_places, role_of
+from rag_assets.documents.parsers.office.properties import core_properties
+from rag_assets.documents.parsers.safe_xml import Element, attribute, child, children, local, whole_text
 
 _TYPE = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
 _FURNITURE = frozenset({"dt", "ftr", "sldNum", "hdr"})  # date, footer, slide number, header

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 
-from rag_assets.documents.safe_xml import Element, attribute, child, children
+from rag_assets.documents.parsers.safe_xml import Element, attribute, child, children
 
 _HEADING = re.compile(r"heading ?([1-9])$")
 _CODE = re.compile(r"\b(code|source|verbatim|preformatted|macro text|plain text)\b")

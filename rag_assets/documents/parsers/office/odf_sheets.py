@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rag_assets.documents.office.cells import plain
-from rag_assets.documents.office.sheets import SheetRow
-from rag_assets.documents.safe_xml import Element, attribute, children, local, whole_text
+from rag_assets.documents.parsers.office.cells import plain
+from rag_assets.documents.parsers.office.sheets import SheetRow
+from rag_assets.documents.parsers.safe_xml import Element, attribute, children, local, whole_text
 
 _MAX_REPEATED = 1000  # of a row or cell with content; empty ones may repeat to the end of the sheet
 _MAX_ROWS = 2**21

@@ -6,13 +6,13 @@ from typing import Any
 
 from rag_assets.documents.building import HeadingPath, TextBuilder, whole_file
 from rag_assets.documents.model import Record
-from rag_assets.documents.office.odf_sheets import sheet_rows
-from rag_assets.documents.office.odf_text import Reader
-from rag_assets.documents.office.package import Package
-from rag_assets.documents.office.properties import facts
-from rag_assets.documents.office.sheets import add_sheet
-from rag_assets.documents.safe_xml import Element, attribute, child, children, local, parse_xml
-from rag_assets.documents.zips import ZIP_MAGIC
+from rag_assets.documents.parsers.office.odf_sheets import sheet_rows
+from rag_assets.documents.parsers.office.odf_text import Reader
+from rag_assets.documents.parsers.office.package import Package
+from rag_assets.documents.parsers.office.properties import facts
+from rag_assets.documents.parsers.office.sheets import add_sheet
+from rag_assets.documents.parsers.safe_xml import Element, attribute, child, children, local, parse_xml
+from rag_assets.documents.parsers.zips import ZIP_MAGIC
 from rag_assets.errors import ParseError
 
 _BODIES = ("text", "spreadsheet", "presentation", "drawing")

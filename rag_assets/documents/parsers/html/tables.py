@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from lxml import etree  # type: ignore[import-untyped]
 
-from rag_assets.documents.html_text import HEADINGS, line, tag_of
+from rag_assets.documents.parsers.html.text import HEADINGS, line, tag_of
 
 _CELLS = frozenset({"td", "th"})
 _LONG_CELL = 1000  # characters: what is longer is a column of a page, not a value

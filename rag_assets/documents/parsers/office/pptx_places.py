@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rag_assets.documents.office.names import A, P
-from rag_assets.documents.safe_xml import Element, attribute, child, local
+from rag_assets.documents.parsers.office.names import A, P
+from rag_assets.documents.parsers.safe_xml import Element, attribute, child, local
 
 TITLES = frozenset({"title", "ctrTitle"})
 

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 
 from rag_assets.documents.building import HeadingPath, TextBuilder, whole_file
 from rag_assets.documents.model import Record
-from rag_assets.documents.office.cells import format_kind, shown
-from rag_assets.documents.office.drawings import chart_blocks, drawn_paragraphs, is_graphic
-from rag_assets.documents.office.names import C, R
-from rag_assets.documents.office.package import MAX_STREAMED, Package, transitional
-from rag_assets.documents.office.properties import core_properties
-from rag_assets.documents.office.sheets import SheetRow, add_sheet
-from rag_assets.documents.safe_xml import Element, attribute, child, children, stream, whole_text
+from rag_assets.documents.parsers.office.cells import format_kind, shown
+from rag_assets.documents.parsers.office.drawings import chart_blocks, drawn_paragraphs, is_graphic
+from rag_assets.documents.parsers.office.names import C, R
+from rag_assets.documents.parsers.office.package import MAX_STREAMED, Package, transitional
+from rag_assets.documents.parsers.office.properties import core_properties
+from rag_assets.documents.parsers.office.sheets import SheetRow, add_sheet
+from rag_assets.documents.parsers.safe_xml import Element, attribute, child, children, stream, whole_text
 from rag_assets.errors import ParseError
 
 _TYPE = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"

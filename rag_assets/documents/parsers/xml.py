@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from lxml import html  # type: ignore[import-untyped]
 
 from rag_assets.documents.building import TextBuilder, whole_file
-from rag_assets.documents.html_blocks import add_blocks
 from rag_assets.documents.model import Record
 from rag_assets.documents.names import charset
 from rag_assets.documents.normalize import decode, normalize
-from rag_assets.documents.office.properties import language_code
-from rag_assets.documents.safe_xml import Element, attribute, child, children, local, parse_xml, whole_text
+from rag_assets.documents.parsers.html.blocks import add_blocks
+from rag_assets.documents.parsers.office.properties import language_code
+from rag_assets.documents.parsers.safe_xml import Element, attribute, child, children, local, parse_xml, whole_text
 from rag_assets.errors import ParseError
 
 _DECLARATION = re.compile(r"^\s*<\?xml[^>]*\?>")

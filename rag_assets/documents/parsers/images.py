@@ -14,8 +14,8 @@ from rag_assets.documents.building import TextBuilder, whole_file
 from rag_assets.documents.model import Document, Media, Record
 from rag_assets.documents.normalize import normalize
 from rag_assets.documents.ocr import has_ocr, ocr_text
+from rag_assets.documents.parsers.safe_xml import local, parse_xml, whole_text
 from rag_assets.documents.quality import QUALITY
-from rag_assets.documents.safe_xml import local, parse_xml, whole_text
 from rag_assets.errors import ParseError
 
 MAX_PIXELS = 100_000_000  # a third of a gigabyte in memory

@@ -9,11 +9,11 @@ from dataclasses import replace
 from typing import Any
 
 from rag_assets.documents.building import failed, whole_file
-from rag_assets.documents.faq import faq_record, pair_columns
 from rag_assets.documents.model import Block, Document, Record
 from rag_assets.documents.names import charset, media_type, suffix
 from rag_assets.documents.normalize import clean_json, decode, normalize
-from rag_assets.documents.rows import Row, csv_rows, json_array, json_lines
+from rag_assets.documents.parsers.faq import faq_record, pair_columns
+from rag_assets.documents.parsers.rows import Row, csv_rows, json_array, json_lines
 from rag_assets.errors import ParseError
 
 _ID_FIELDS = ("_id", "id", "doc_id")

@@ -7,8 +7,8 @@ import stat
 import zipfile
 
 from rag_assets.documents.model import Record
-from rag_assets.documents.nested import Budget, Collected, opened
-from rag_assets.documents.zips import open_zip, read_entry
+from rag_assets.documents.parsers.nested import Budget, Collected, opened
+from rag_assets.documents.parsers.zips import open_zip, read_entry
 from rag_assets.errors import ParseError
 
 _UTF8_NAME = 0x800

@@ -6,8 +6,8 @@ import re
 from typing import Any
 
 from rag_assets.documents.normalize import normalize
-from rag_assets.documents.office.package import Package
-from rag_assets.documents.safe_xml import Element, local, whole_text
+from rag_assets.documents.parsers.office.package import Package
+from rag_assets.documents.parsers.safe_xml import Element, local, whole_text
 
 # What programs write into the title when nobody gave one.
 _NO_TITLE = re.compile(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rag_assets.documents.office.names import DGM, A, C
-from rag_assets.documents.office.package import Package
-from rag_assets.documents.safe_xml import Element, child, local, whole_text
+from rag_assets.documents.parsers.office.names import DGM, A, C
+from rag_assets.documents.parsers.office.package import Package
+from rag_assets.documents.parsers.safe_xml import Element, child, local, whole_text
 
 _MAX_POINTS = 10_000
 _MAX_LABEL = 200  # characters

@@ -8,13 +8,13 @@ from typing import Any
 
 from rag_assets.documents.building import TextBuilder, whole_file
 from rag_assets.documents.model import BlockKind, Record
-from rag_assets.documents.office.docx_styles import Numbering, Style, Styles, paragraph_style
-from rag_assets.documents.office.docx_text import Inline, inline
-from rag_assets.documents.office.drawings import chart_blocks, diagram_lines, is_graphic, merged_label
-from rag_assets.documents.office.names import C, R, W
-from rag_assets.documents.office.package import Package
-from rag_assets.documents.office.properties import core_properties
-from rag_assets.documents.safe_xml import Element, attribute, child, children, local
+from rag_assets.documents.parsers.office.docx_styles import Numbering, Style, Styles, paragraph_style
+from rag_assets.documents.parsers.office.docx_text import Inline, inline
+from rag_assets.documents.parsers.office.drawings import chart_blocks, diagram_lines, is_graphic, merged_label
+from rag_assets.documents.parsers.office.names import C, R, W
+from rag_assets.documents.parsers.office.package import Package
+from rag_assets.documents.parsers.office.properties import core_properties
+from rag_assets.documents.parsers.safe_xml import Element, attribute, child, children, local
 
 _TYPE = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 _PARTS = ("styles", "numbering", "footnotes", "endnotes", "comments")

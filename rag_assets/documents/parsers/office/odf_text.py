@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from rag_assets.documents.building import TextBuilder
 from rag_assets.documents.model import BlockKind
-from rag_assets.documents.office.odf_sheets import repeated, table_rows
-from rag_assets.documents.safe_xml import Element, attribute, child, children, local, whole_text
+from rag_assets.documents.parsers.office.odf_sheets import repeated, table_rows
+from rag_assets.documents.parsers.safe_xml import Element, attribute, child, children, local, whole_text
 
 _MAX_SPACES = 100
 _MAX_COLUMNS = 1000

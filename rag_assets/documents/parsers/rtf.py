@@ -8,8 +8,8 @@ from typing import Any
 
 from rag_assets.documents.building import TextBuilder, whole_file
 from rag_assets.documents.model import Document, Record
-from rag_assets.documents.office.properties import real_title
-from rag_assets.documents.rtf_words import CHARACTERS, CHARSETS, ENTERED, PARAGRAPH_ENDS, SKIPPED
+from rag_assets.documents.parsers.office.properties import real_title
+from rag_assets.documents.parsers.rtf_words import CHARACTERS, CHARSETS, ENTERED, PARAGRAPH_ENDS, SKIPPED
 from rag_assets.errors import ParseError
 
 _TOKEN = re.compile(

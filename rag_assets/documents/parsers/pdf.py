@@ -19,7 +19,7 @@ from rag_assets.documents.building import TextBuilder, whole_file
 from rag_assets.documents.languages import detect
 from rag_assets.documents.model import Document, Media, Record
 from rag_assets.documents.normalize import normalize
-from rag_assets.documents.pdf_layout import Line, Page, drop_repeated, parts_of, with_paragraphs
+from rag_assets.documents.parsers.pdf_layout import Line, Page, drop_repeated, parts_of, with_paragraphs
 from rag_assets.documents.quality import figures
 from rag_assets.errors import ParseError
 

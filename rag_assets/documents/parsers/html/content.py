@@ -19,7 +19,7 @@ from itertools import islice
 import trafilatura
 from lxml import etree  # type: ignore[import-untyped]
 
-from rag_assets.documents.html_blocks import PageBlock
+from rag_assets.documents.parsers.html.blocks import PageBlock
 
 _SMALL = 600  # characters: a page this short carries too few signals to judge it by
 _MAX_ELEMENTS = 20_000  # beyond that the extractor takes seconds

@@ -13,10 +13,10 @@ from email.utils import parsedate_to_datetime
 from lxml import html  # type: ignore[import-untyped]
 
 from rag_assets.documents.building import TextBuilder, paragraphs, whole_file
-from rag_assets.documents.html_blocks import add_blocks
 from rag_assets.documents.model import Document, Record
-from rag_assets.documents.nested import Collected, opened
 from rag_assets.documents.normalize import decode, normalize
+from rag_assets.documents.parsers.html.blocks import add_blocks
+from rag_assets.documents.parsers.nested import Collected, opened
 from rag_assets.errors import ParseError
 
 _TYPE = "message/rfc822"

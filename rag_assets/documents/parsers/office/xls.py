@@ -9,8 +9,8 @@ import xlrd  # type: ignore[import-untyped]
 
 from rag_assets.documents.building import HeadingPath, TextBuilder, whole_file
 from rag_assets.documents.model import Record
-from rag_assets.documents.office.cells import plain, shown
-from rag_assets.documents.office.sheets import SheetRow, add_sheet
+from rag_assets.documents.parsers.office.cells import plain, shown
+from rag_assets.documents.parsers.office.sheets import SheetRow, add_sheet
 from rag_assets.errors import ParseError
 
 

@@ -11,12 +11,12 @@ from lxml import etree, html  # type: ignore[import-untyped]
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from rag_assets.documents.building import TextBuilder, whole_file
-from rag_assets.documents.html_blocks import page_blocks
-from rag_assets.documents.html_content import content
-from rag_assets.documents.html_guard import is_tangled, plain_text
 from rag_assets.documents.model import Document, Record
 from rag_assets.documents.names import charset, is_web
 from rag_assets.documents.normalize import decode, normalize
+from rag_assets.documents.parsers.html.blocks import page_blocks
+from rag_assets.documents.parsers.html.content import content
+from rag_assets.documents.parsers.html.guard import is_tangled, plain_text
 from rag_assets.documents.quality import figures
 
 _META_CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([\w.:-]{2,40})", re.IGNORECASE)

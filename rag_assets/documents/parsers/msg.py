@@ -9,11 +9,11 @@ from collections.abc import Iterator
 
 import olefile  # type: ignore[import-untyped]
 
-from rag_assets.documents.mail import Attachment, Body, Letter
 from rag_assets.documents.model import Record
-from rag_assets.documents.nested import opened
 from rag_assets.documents.normalize import decode, normalize
-from rag_assets.documents.rtf import rtf_document
+from rag_assets.documents.parsers.mail import Attachment, Body, Letter
+from rag_assets.documents.parsers.nested import opened
+from rag_assets.documents.parsers.rtf import rtf_document
 from rag_assets.errors import ParseError
 
 _TYPE = "application/vnd.ms-outlook"

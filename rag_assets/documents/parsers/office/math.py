@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from rag_assets.documents.office.names import M, W
-from rag_assets.documents.safe_xml import Element, attribute, child, children, local
+from rag_assets.documents.parsers.office.names import M, W
+from rag_assets.documents.parsers.safe_xml import Element, attribute, child, children, local
 
 _NARY = {"∑": r"\sum", "∏": r"\prod", "∫": r"\int", "∬": r"\iint", "∮": r"\oint", "⋃": r"\bigcup", "⋂": r"\bigcap"}
 _FUNCTION_NAMES = "sin cos tan cot sec csc sinh cosh tanh arcsin arccos arctan log ln exp lim max min det"

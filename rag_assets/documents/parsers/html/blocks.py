@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from lxml import etree  # type: ignore[import-untyped]
 
 from rag_assets.documents.building import TextBuilder
-from rag_assets.documents.html_tables import is_data_table, table_lines
-from rag_assets.documents.html_text import BREAKS, HEADINGS, INLINE, UNSEEN, Phrase, line, preformatted, tag_of
 from rag_assets.documents.model import BlockKind
+from rag_assets.documents.parsers.html.tables import is_data_table, table_lines
+from rag_assets.documents.parsers.html.text import BREAKS, HEADINGS, INLINE, UNSEEN, Phrase, line, preformatted, tag_of
 
 _LISTS = frozenset({"ul", "ol", "dl", "menu"})
 _ITEMS = frozenset({"li", "dt", "dd"})

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from urllib.parse import unquote
 
-from rag_assets.documents.safe_xml import Element, attribute, local, parse_xml
-from rag_assets.documents.zips import open_zip, read_entry
+from rag_assets.documents.parsers.safe_xml import Element, attribute, local, parse_xml
+from rag_assets.documents.parsers.zips import open_zip, read_entry
 from rag_assets.errors import ParseError
 
 MAX_PART = 64 * 1024 * 1024  # bytes: a tree of it takes several times as much memory
