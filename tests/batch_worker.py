@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from rag_assets.embedding.google_batch import GoogleBatches
+from rag_assets.embedding.providers.google_batch import GoogleBatches
 from rag_assets.ingest import batch_jobs, batch_submission
 from rag_assets.ingest.run import ingest
 from rag_assets.store import jobs

@@ -13,8 +13,8 @@ import psycopg
 import pytest
 
 from rag_assets.embedding import registry
-from rag_assets.embedding.google import GoogleEmbedder
 from rag_assets.embedding.profiles import make_profile
+from rag_assets.embedding.providers.google import GoogleEmbedder
 from rag_assets.ingest.run import IngestReport, ingest
 from rag_assets.store.database import Database
 from rag_assets.store.jobs import Job, list_jobs

@@ -15,8 +15,8 @@ import pytest
 from numpy.typing import NDArray
 
 from rag_assets.embedding import registry
-from rag_assets.embedding.google import GoogleEmbedder
-from rag_assets.embedding.openai_compatible import OpenAICompatibleEmbedder
+from rag_assets.embedding.providers.google import GoogleEmbedder
+from rag_assets.embedding.providers.openai import OpenAICompatibleEmbedder
 
 GOOGLE_PREFIX = "title: none | text: "  # what gemini-embedding-2 is sent in front of a document
 

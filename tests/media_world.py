@@ -14,8 +14,8 @@ import pytest
 from PIL import Image, PngImagePlugin
 
 from rag_assets.embedding import registry
-from rag_assets.embedding.google import GoogleEmbedder
 from rag_assets.embedding.profiles import make_profile
+from rag_assets.embedding.providers.google import GoogleEmbedder
 from rag_assets.ingest.run import IngestReport, ingest
 from rag_assets.retrieval import DenseRetriever, LexicalRetriever, open_scope
 from rag_assets.retrieval.results import RetrievalResult

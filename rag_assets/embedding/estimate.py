@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rag_assets.embedding.families import family_prefixes
-from rag_assets.embedding.google_texts import role_of
-from rag_assets.embedding.hashing import words_of
 from rag_assets.embedding.models import WORDLLAMA_MAX_TOKENS
 from rag_assets.embedding.profiles import EmbeddingProfile
-from rag_assets.embedding.wordllama import load_tokenizer
+from rag_assets.embedding.providers.families import family_prefixes
+from rag_assets.embedding.providers.google_texts import role_of
+from rag_assets.embedding.providers.hashing import words_of
+from rag_assets.embedding.providers.wordllama import load_tokenizer
 
 
 def document_tokens(profile: EmbeddingProfile, texts: Sequence[str]) -> list[int]:

@@ -10,11 +10,11 @@ from rag_assets.embedding.protocol import Embedder
 from rag_assets.errors import InvalidProfile
 
 _MODULES = {
-    "wordllama": "rag_assets.embedding.wordllama",
-    "hash": "rag_assets.embedding.hashing",
-    "sentence-transformers": "rag_assets.embedding.local_models",
-    "openai-compatible": "rag_assets.embedding.openai_compatible",
-    "google": "rag_assets.embedding.google",
+    "wordllama": "rag_assets.embedding.providers.wordllama",
+    "hash": "rag_assets.embedding.providers.hashing",
+    "sentence-transformers": "rag_assets.embedding.providers.local",
+    "openai-compatible": "rag_assets.embedding.providers.openai",
+    "google": "rag_assets.embedding.providers.google",
 }
 _loaded: dict[str, Embedder] = {}
 _loading = Lock()

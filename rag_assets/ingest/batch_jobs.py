@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 
 from rag_assets.embedding.cached import embed_documents_cached
 from rag_assets.embedding.check import checked
-from rag_assets.embedding.google_batch import FOR_GLANCES, Answer, GoogleBatches, RemoteJob
 from rag_assets.embedding.profiles import EmbeddingProfile
 from rag_assets.embedding.protocol import Caller, Usage
+from rag_assets.embedding.providers.google_batch import FOR_GLANCES, Answer, GoogleBatches, RemoteJob
 from rag_assets.embedding.registry import embedder_for
 from rag_assets.errors import CostCeilingReached, EmbeddingError, ProviderRefused, ProviderUnavailable, UsageError
 from rag_assets.store import jobs as store

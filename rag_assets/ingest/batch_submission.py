@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from rag_assets.embedding.cached import VectorCache
-from rag_assets.embedding.google_batch import GoogleBatches
+from rag_assets.embedding.providers.google_batch import GoogleBatches
 from rag_assets.errors import ProviderUnavailable, TextRefused
 from rag_assets.ingest.backfill import BatchLimits
 from rag_assets.ingest.batch_jobs import Remotes, clear_job, drop_unmade

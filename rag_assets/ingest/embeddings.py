@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from rag_assets.documents.model import embedding_text
 from rag_assets.embedding.cached import CachedEmbedding, embed_documents_cached
 from rag_assets.embedding.protocol import Caller
+from rag_assets.embedding.providers.requests import estimated_tokens
 from rag_assets.embedding.registry import embedder_for
-from rag_assets.embedding.requests import estimated_tokens
 from rag_assets.ingest.backfill import Held, backfill, has_batches
 from rag_assets.ingest.media import embed_media
 from rag_assets.ingest.sources import Failure

@@ -15,7 +15,7 @@ from rag_assets.automation import work as decisions
 from rag_assets.automation.batches import embedding_batches
 from rag_assets.automation.jobs import PAIR_JOB, SOURCES_JOB
 from rag_assets.embedding import registry
-from rag_assets.embedding.google import GoogleEmbedder
+from rag_assets.embedding.providers.google import GoogleEmbedder
 from rag_assets.ingest.pairs import enable_pair
 from rag_assets.partitions import TENANT_TAG, ensure_partitions, pair_key
 from rag_assets.resources import Postgres

@@ -9,7 +9,7 @@ import pytest
 from batch_world import FEWEST, text_of
 
 from rag_assets.embedding import registry
-from rag_assets.embedding.google import GoogleEmbedder
+from rag_assets.embedding.providers.google import GoogleEmbedder
 from tests.embedding.google_batch_server import Batches, google_batches
 
 if TYPE_CHECKING:

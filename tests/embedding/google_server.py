@@ -25,10 +25,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from rag_assets.embedding.google import GoogleEmbedder
 from rag_assets.embedding.profiles import EmbeddingProfile, make_profile
 from rag_assets.embedding.protocol import OpenGate
-from rag_assets.embedding.requests import RetryPolicy
+from rag_assets.embedding.providers.google import GoogleEmbedder
+from rag_assets.embedding.providers.requests import RetryPolicy
 
 KEY = "AIza-stand-in-key-0123456789"
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from rag_assets.embedding.families import Prefixes, family_prefixes, prefixes_of
 from rag_assets.embedding.profiles import make_profile
+from rag_assets.embedding.providers.families import Prefixes, family_prefixes, prefixes_of
 
 E5 = Prefixes("query: ", "passage: ")
 

@@ -21,9 +21,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pypdf import PdfWriter
 
-from rag_assets.embedding.google import build
-from rag_assets.embedding.google_texts import Cutter, Role
 from rag_assets.embedding.protocol import Caller
+from rag_assets.embedding.providers.google import build
+from rag_assets.embedding.providers.google_texts import Cutter, Role
 from rag_assets.embedding.registry import embedder_for
 from rag_assets.errors import InvalidProfile, TextRefused
 

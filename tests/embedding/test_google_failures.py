@@ -35,7 +35,7 @@ from google_server import (
 
 from rag_assets.embedding.cached import MemoryCache, embed_documents_cached
 from rag_assets.embedding.protocol import Caller
-from rag_assets.embedding.requests import FOR_QUERIES
+from rag_assets.embedding.providers.requests import FOR_QUERIES
 from rag_assets.errors import EmbeddingError, ProviderRefused, ProviderUnavailable, TextRefused
 
 PREFIX = "title: none | text: "

@@ -69,7 +69,7 @@ def test_short_texts_get_the_vectors_of_the_model_itself_in_their_order(minilm: 
 def test_a_text_longer_than_the_window_is_the_mean_of_its_windows_and_nothing_of_it_is_lost(
     minilm: Embedder, plain: Any
 ) -> None:
-    from rag_assets.embedding.local_models import LocalEmbedder
+    from rag_assets.embedding.providers.local import LocalEmbedder
 
     assert isinstance(minilm, LocalEmbedder)
     windows = minilm._windows.cut(LONG, "")
@@ -111,7 +111,7 @@ def test_a_folder_named_like_a_family_gets_its_prefixes_and_the_profile_has_the_
 
 
 def test_every_window_of_a_long_text_has_the_prefix(folder: Path, plain: Any, tmp_path: Path) -> None:
-    from rag_assets.embedding.local_models import LocalEmbedder
+    from rag_assets.embedding.providers.local import LocalEmbedder
 
     copy = tmp_path / "e5-tiny"
     copy.symlink_to(folder)
@@ -207,7 +207,7 @@ def test_torch_loads_with_the_first_model_and_nothing_is_printed() -> None:
         "import sys\n"
         "from rag_assets.embedding.profiles import make_profile\n"
         "from rag_assets.embedding.registry import embedder_for\n"
-        "import rag_assets.embedding.local_models\n"
+        "import rag_assets.embedding.providers.local\n"
         "assert not {'torch', 'sentence_transformers', 'transformers'} & set(sys.modules)\n"
         "profile = make_profile(name='m', provider='sentence-transformers', model='all-MiniLM-L6-v2', dimensions=384)\n"
         "print(embedder_for(profile).embed_query('hello').vectors.shape)\n"

@@ -30,11 +30,11 @@ from openai_server import (
 )
 
 from rag_assets.embedding.cached import MemoryCache, embed_documents_cached
-from rag_assets.embedding.openai_compatible import OpenAICompatibleEmbedder, address_of
-from rag_assets.embedding.openai_http import _duration
 from rag_assets.embedding.profiles import EmbeddingProfile, make_profile
 from rag_assets.embedding.protocol import Caller
-from rag_assets.embedding.requests import RetryPolicy
+from rag_assets.embedding.providers.openai import OpenAICompatibleEmbedder, address_of
+from rag_assets.embedding.providers.openai_http import _duration
+from rag_assets.embedding.providers.requests import RetryPolicy
 from rag_assets.errors import (
     EmbeddingError,
     InvalidProfile,

@@ -18,8 +18,8 @@ import httpx
 import numpy as np
 import pytest
 
-from rag_assets.embedding.openai_compatible import OpenAICompatibleEmbedder
 from rag_assets.embedding.profiles import make_profile
+from rag_assets.embedding.providers.openai import OpenAICompatibleEmbedder
 from rag_assets.errors import EmbeddingError, ProviderRefused
 
 pytestmark = [

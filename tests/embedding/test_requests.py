@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from rag_assets.embedding.profiles import EmbeddingProfile, make_profile
 from rag_assets.embedding.protocol import OpenGate
-from rag_assets.embedding.requests import (
+from rag_assets.embedding.providers.requests import (
     FOR_QUERIES,
     RetryPolicy,
     Secret,

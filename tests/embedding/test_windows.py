@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rag_assets.embedding.windows import TokenWindows, Window, byte_windows, mean_of_windows
-from rag_assets.embedding.wordllama import load_tokenizer
+from rag_assets.embedding.providers.windows import TokenWindows, Window, byte_windows, mean_of_windows
+from rag_assets.embedding.providers.wordllama import load_tokenizer
 from rag_assets.errors import EmbeddingError
 
 texts = st.text(st.characters(codec="utf-8"), min_size=1, max_size=400).filter(lambda text: text.strip() != "")

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from batch_world import FEWEST, PROFILE, TENANT, BatchWorld, batch_world, text_of
 
-from rag_assets.embedding.google_batch import GoogleBatches
+from rag_assets.embedding.providers.google_batch import GoogleBatches
 from rag_assets.errors import CostCeilingReached, UsageError
 from rag_assets.ingest.run import ingest
 from rag_assets.store.database import Database

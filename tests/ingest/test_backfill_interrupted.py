@@ -150,8 +150,8 @@ def test_a_key_that_is_refused_stops_the_run_and_says_nothing_of_the_texts(world
 def test_a_provider_that_is_away_while_results_are_fetched_changes_nothing(
     world: BatchWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from rag_assets.embedding import google_batch
-    from rag_assets.embedding.requests import RetryPolicy
+    from rag_assets.embedding.providers import google_batch
+    from rag_assets.embedding.providers.requests import RetryPolicy
 
     world.ingest()
     world.batches.finish()

@@ -13,10 +13,10 @@ import pytest
 from embed_world import everything_said, fresh_embedders
 
 from rag_assets.embedding import registry
-from rag_assets.embedding.google import GoogleEmbedder
-from rag_assets.embedding.openai_compatible import OpenAICompatibleEmbedder
 from rag_assets.embedding.profiles import EmbeddingProfile, make_profile
 from rag_assets.embedding.protocol import Caller
+from rag_assets.embedding.providers.google import GoogleEmbedder
+from rag_assets.embedding.providers.openai import OpenAICompatibleEmbedder
 from rag_assets.embedding.registry import embedder_for
 from rag_assets.errors import EmbeddingError
 from rag_assets.ingest.run import ingest

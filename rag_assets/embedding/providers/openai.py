@@ -18,11 +18,11 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from rag_assets.embedding.check import check_texts, checked
-from rag_assets.embedding.families import Prefixes, Role, prefixes_of
-from rag_assets.embedding.openai_http import Address, Answer, OpenAIClient
 from rag_assets.embedding.profiles import EmbeddingProfile
 from rag_assets.embedding.protocol import NOBODY, Caller, Embedded, Embedder, Gate, OpenGate, Usage
-from rag_assets.embedding.requests import (
+from rag_assets.embedding.providers.families import Prefixes, Role, prefixes_of
+from rag_assets.embedding.providers.openai_http import Address, Answer, OpenAIClient
+from rag_assets.embedding.providers.requests import (
     FOR_DOCUMENTS,
     FOR_QUERIES,
     RetryPolicy,
@@ -34,7 +34,7 @@ from rag_assets.embedding.requests import (
     plan_batches,
     provider_and_model,
 )
-from rag_assets.embedding.windows import Window, byte_windows, mean_of_windows
+from rag_assets.embedding.providers.windows import Window, byte_windows, mean_of_windows
 from rag_assets.errors import InvalidProfile, ProviderRefused, TextRefused
 
 KEY_NAME = "OPENAI_API_KEY"

@@ -21,11 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_assets.embedding.check import check_texts
-from rag_assets.embedding.families import Prefixes, prefixes_of
-from rag_assets.embedding.local_files import find_model
 from rag_assets.embedding.profiles import EmbeddingProfile
 from rag_assets.embedding.protocol import NOBODY, Caller, Embedded, Embedder, Usage
-from rag_assets.embedding.windows import TokenWindows, mean_of_windows
+from rag_assets.embedding.providers.families import Prefixes, prefixes_of
+from rag_assets.embedding.providers.local_weights import find_model
+from rag_assets.embedding.providers.windows import TokenWindows, mean_of_windows
 from rag_assets.errors import EmbeddingError, InvalidProfile, UsageError
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ import httpx
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_assets.embedding.requests import Secret, Transient, seconds_of, status_failure, within
+from rag_assets.embedding.providers.requests import Secret, Transient, seconds_of, status_failure, within
 from rag_assets.errors import EmbeddingError, ProviderRefused, ProviderUnavailable, RagError
 
 _LOOPBACK = {"localhost", "127.0.0.1", "::1"}

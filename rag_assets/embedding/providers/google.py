@@ -17,12 +17,12 @@ from google.genai import types
 from numpy.typing import NDArray
 
 from rag_assets.embedding.check import check_texts, checked
-from rag_assets.embedding.google_client import GoogleClient
-from rag_assets.embedding.google_texts import Cutter, role_of
 from rag_assets.embedding.models import MEDIA_PAGES, MEDIA_TOKENS
 from rag_assets.embedding.profiles import EmbeddingProfile
 from rag_assets.embedding.protocol import NOBODY, Caller, Embedded, Embedder, Gate, OpenGate, Usage
-from rag_assets.embedding.requests import (
+from rag_assets.embedding.providers.google_client import GoogleClient
+from rag_assets.embedding.providers.google_texts import Cutter, role_of
+from rag_assets.embedding.providers.requests import (
     FOR_DOCUMENTS,
     FOR_QUERIES,
     RetryPolicy,
@@ -31,7 +31,7 @@ from rag_assets.embedding.requests import (
     json_bytes,
     plan_batches,
 )
-from rag_assets.embedding.windows import Window, mean_of_windows
+from rag_assets.embedding.providers.windows import Window, mean_of_windows
 from rag_assets.errors import EmbeddingError, ProviderRefused, TextRefused
 
 _ITEM_BYTES = 256  # of JSON around each text of a request

@@ -23,7 +23,14 @@ from google.genai import errors, types
 from google.genai.client import DebugConfig
 
 from rag_assets.embedding.profiles import EmbeddingProfile
-from rag_assets.embedding.requests import Transient, api_key, provider_and_model, seconds_of, status_failure, within
+from rag_assets.embedding.providers.requests import (
+    Transient,
+    api_key,
+    provider_and_model,
+    seconds_of,
+    status_failure,
+    within,
+)
 from rag_assets.errors import EmbeddingError, ProviderRefused, ProviderUnavailable, RagError
 
 KEY_NAMES = ("GEMINI_API_KEY", "GOOGLE_API_KEY")

@@ -19,11 +19,11 @@ from google import genai
 from google.genai import errors, types
 
 from rag_assets.embedding.check import check_texts
-from rag_assets.embedding.google_client import GoogleClient
-from rag_assets.embedding.google_texts import Cutter, role_of
 from rag_assets.embedding.profiles import EmbeddingProfile
 from rag_assets.embedding.protocol import OpenGate
-from rag_assets.embedding.requests import RetryPolicy, call_with_retries, estimated_tokens
+from rag_assets.embedding.providers.google_client import GoogleClient
+from rag_assets.embedding.providers.google_texts import Cutter, role_of
+from rag_assets.embedding.providers.requests import RetryPolicy, call_with_retries, estimated_tokens
 from rag_assets.errors import EmbeddingError, TextRefused
 
 FOR_CALLS = RetryPolicy(deadline_seconds=180, attempts=5, attempt_seconds=30)
