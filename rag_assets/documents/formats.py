@@ -12,7 +12,7 @@ from rag_assets.documents.sniff import media_kind
 
 Parser = Callable[[bytes, str, str | None], list[Record]]
 
-_HERE = "rag_assets.documents"
+_PARSERS = "rag_assets.documents.parsers"
 _OPENXML = "application/vnd.openxmlformats-officedocument"
 _PICTURES = frozenset(f"a {kind} image" for kind in ("PNG", "JPEG", "GIF", "BMP", "TIFF", "WebP"))
 _HTML_OPENINGS = (b"<!doctype html", b"<html", b"<head", b"<body")
@@ -61,7 +61,7 @@ def _is_picture(head: bytes) -> bool:
 BUILTIN_FORMATS: tuple[Format, ...] = (
     Format(
         "text",
-        f"{_HERE}.text:parse_text",
+        f"{_PARSERS}.text:parse_text",
         frozenset(TEXT_SUFFIXES),
         frozenset({"text/plain"}),
         textual=True,
@@ -69,7 +69,7 @@ BUILTIN_FORMATS: tuple[Format, ...] = (
     ),
     Format(
         "code",
-        f"{_HERE}.text:parse_code",
+        f"{_PARSERS}.text:parse_code",
         frozenset(CODE_TYPES),
         frozenset(CODE_TYPES.values()),
         textual=True,
@@ -77,7 +77,7 @@ BUILTIN_FORMATS: tuple[Format, ...] = (
     ),
     Format(
         "markdown",
-        f"{_HERE}.markdown:parse_markdown",
+        f"{_PARSERS}.markdown:parse_markdown",
         frozenset({".md", ".markdown", ".mdx"}),
         frozenset({"text/markdown", "text/x-markdown"}),
         textual=True,
@@ -85,7 +85,7 @@ BUILTIN_FORMATS: tuple[Format, ...] = (
     ),
     Format(
         "html",
-        f"{_HERE}.html:parse_html",
+        f"{_PARSERS}.html.page:parse_html",
         frozenset({".html", ".htm", ".xhtml"}),
         frozenset({"text/html", "application/xhtml+xml"}),
         _looks_like_html,
@@ -93,14 +93,14 @@ BUILTIN_FORMATS: tuple[Format, ...] = (
     ),
     Format(
         "pdf",
-        f"{_HERE}.pdf:parse_pdf",
+        f"{_PARSERS}.pdf:parse_pdf",
         frozenset({".pdf"}),
         frozenset({"application/pdf", "application/x-pdf"}),
         _looks_like_pdf,
     ),
     Format(
         "jsonl",
-        f"{_HERE}.records:parse_jsonl",
+        f"{_PARSERS}.records:parse_jsonl",
         frozenset({".jsonl", ".ndjson"}),
         frozenset({"application/jsonl", "application/x-ndjson", "application/x-jsonlines"}),
         textual=True,
@@ -108,7 +108,7 @@ BUILTIN_FORMATS: tuple[Format, ...] = (
     ),
     Format(
         "json",
-        f"{_HERE}.records:parse_json",
+        f"{_PARSERS}.records:parse_json",
         frozenset({".json"}),
         frozenset({"application/json"}),
         textual=True,
@@ -116,7 +116,7 @@ BUILTIN_FORMATS: tuple[Format, ...] = (
     ),
     Format(
         "csv",
-        f"{_HERE}.records:parse_csv",
+        f"{_PARSERS}.records:parse_csv",
         frozenset({".csv", ".tsv"}),
         frozenset({"text/csv", "text/tab-separated-values"}),
         textual=True,
@@ -124,72 +124,74 @@ BUILTIN_FORMATS: tuple[Format, ...] = (
     ),
     Format(
         "docx",
-        f"{_HERE}.office.docx:parse_docx",
+        f"{_PARSERS}.office.docx:parse_docx",
         frozenset({".docx", ".docm", ".dotx", ".dotm"}),
         frozenset({f"{_OPENXML}.wordprocessingml.document", "application/vnd.ms-word.document.macroenabled.12"}),
     ),
     Format(
         "pptx",
-        f"{_HERE}.office.pptx:parse_pptx",
+        f"{_PARSERS}.office.pptx:parse_pptx",
         frozenset({".pptx", ".pptm", ".ppsx", ".potx"}),
         frozenset({f"{_OPENXML}.presentationml.presentation", f"{_OPENXML}.presentationml.slideshow"}),
     ),
     Format(
         "xlsx",
-        f"{_HERE}.office.xlsx:parse_xlsx",
+        f"{_PARSERS}.office.xlsx:parse_xlsx",
         frozenset({".xlsx", ".xlsm", ".xltx", ".xltm"}),
         frozenset({f"{_OPENXML}.spreadsheetml.sheet", "application/vnd.ms-excel.sheet.macroenabled.12"}),
     ),
     Format(
-        "xls", f"{_HERE}.office.xls:parse_xls", frozenset({".xls", ".xlt"}), frozenset({"application/vnd.ms-excel"})
+        "xls", f"{_PARSERS}.office.xls:parse_xls", frozenset({".xls", ".xlt"}), frozenset({"application/vnd.ms-excel"})
     ),
     Format(
         "legacy-office",
-        f"{_HERE}.office.legacy:parse_legacy_office",
+        f"{_PARSERS}.office.legacy:parse_legacy_office",
         frozenset({".doc", ".dot", ".ppt", ".pps", ".pot", ".xlsb"}),
         frozenset({"application/msword", "application/vnd.ms-powerpoint"}),
     ),
     Format(
         "odf",
-        f"{_HERE}.office.odf:parse_odf",
+        f"{_PARSERS}.office.odf:parse_odf",
         frozenset({".odt", ".ods", ".odp", ".odg", ".ott", ".ots", ".otp", ".fodt", ".fods", ".fodp"}),
         frozenset(
             f"application/vnd.oasis.opendocument.{kind}" for kind in ("text", "spreadsheet", "presentation", "graphics")
         ),
     ),
-    Format("epub", f"{_HERE}.office.epub:parse_epub", frozenset({".epub"}), frozenset({"application/epub+zip"})),
-    Format("rtf", f"{_HERE}.rtf:parse_rtf", frozenset({".rtf"}), frozenset({"application/rtf", "text/rtf"}), _is_rtf),
+    Format("epub", f"{_PARSERS}.office.epub:parse_epub", frozenset({".epub"}), frozenset({"application/epub+zip"})),
+    Format(
+        "rtf", f"{_PARSERS}.rtf:parse_rtf", frozenset({".rtf"}), frozenset({"application/rtf", "text/rtf"}), _is_rtf
+    ),
     Format(
         "mail",
-        f"{_HERE}.mail:parse_eml",
+        f"{_PARSERS}.mail:parse_eml",
         frozenset({".eml", ".mht", ".mhtml"}),
         frozenset({"message/rfc822", "multipart/related"}),
     ),
-    Format("msg", f"{_HERE}.msg:parse_msg", frozenset({".msg"}), frozenset({"application/vnd.ms-outlook"})),
+    Format("msg", f"{_PARSERS}.msg:parse_msg", frozenset({".msg"}), frozenset({"application/vnd.ms-outlook"})),
     Format(
         "subtitles",
-        f"{_HERE}.subtitles:parse_subtitles",
+        f"{_PARSERS}.subtitles:parse_subtitles",
         frozenset({".srt", ".vtt"}),
         frozenset({"text/vtt", "application/x-subrip"}),
         textual=True,
     ),
     Format(
         "xml",
-        f"{_HERE}.xml_text:parse_xml_file",
+        f"{_PARSERS}.xml:parse_xml_file",
         frozenset({".xml", ".rss", ".atom", ".dbk", ".svg"}),
         frozenset({"application/xml", "text/xml", "application/rss+xml", "application/atom+xml", "image/svg+xml"}),
         textual=True,
     ),
     Format(
         "image",
-        f"{_HERE}.images:parse_image",
+        f"{_PARSERS}.images:parse_image",
         frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp", ".tif", ".tiff", ".bmp"}),
         frozenset(f"image/{kind}" for kind in ("png", "jpeg", "gif", "webp", "tiff", "bmp")),
         _is_picture,
     ),
     Format(
         "zip",
-        f"{_HERE}.archives:parse_zip",
+        f"{_PARSERS}.archives:parse_zip",
         frozenset({".zip"}),
         frozenset({"application/zip", "application/x-zip-compressed"}),
     ),
