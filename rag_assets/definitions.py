@@ -17,11 +17,11 @@ from rag_assets.assets.knowledge import knowledge_chunks  # noqa: E402
 from rag_assets.assets.sources import sources  # noqa: E402
 from rag_assets.automation.batches import embedding_batches  # noqa: E402
 from rag_assets.automation.jobs import eval_gate, ingest_pair, ingest_sources, promote_profile  # noqa: E402
-from rag_assets.automation.logs import console  # noqa: E402
 from rag_assets.automation.schedules import nightly_eval  # noqa: E402
 from rag_assets.automation.sensors import new_sources  # noqa: E402
 from rag_assets.io_managers import ParquetIOManager  # noqa: E402
 from rag_assets.resources import Postgres  # noqa: E402
+from rag_assets.runs.logs import console  # noqa: E402
 
 defs = dg.Definitions(
     assets=[sources, chunks, profile_embeddings, knowledge_chunks, gin_index, hnsw_index, evaluation, active_profile],

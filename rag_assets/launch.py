@@ -113,7 +113,7 @@ def dagster_instance(settings: Settings) -> Iterator[dg.DagsterInstance]:
     from dagster import DagsterInstance
     from dagster._core.instance.ref import InstanceRef
 
-    from rag_assets.automation.pools import prepare_pool
+    from rag_assets.runs.pools import prepare_pool
 
     with _environment(dagster_environment(settings)):
         ref = InstanceRef.from_dir(
@@ -241,7 +241,7 @@ def purge_dagster(settings: Settings, tenant: str, *, keep_partition: bool = Fal
     Metadata of runs holds previews of chunks. `keep_partition` is for a tenant that stays when one of its
     bots goes.
     """
-    from rag_assets.automation.purge import purge_tenant
+    from rag_assets.runs.purge import purge_tenant
 
     with dagster_instance(settings) as instance:
         counts = purge_tenant(instance, tenant, settings.dagster_home, keep_partition=keep_partition)

@@ -9,10 +9,10 @@ import pyarrow as pa
 
 from rag_assets.assets.metadata import failures_table, seconds
 from rag_assets.assets.steps import OWNERS, IngestConfig, profiles_of, working
-from rag_assets.automation.pools import EMBEDDING_POOL
 from rag_assets.ingest.embeddings import embed_chunks
 from rag_assets.partitions import tenant_profile
 from rag_assets.resources import Postgres
+from rag_assets.runs.pools import EMBEDDING_POOL
 
 
 @dg.asset(

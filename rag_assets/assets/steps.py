@@ -10,9 +10,9 @@ from typing import Protocol
 import dagster as dg
 
 from rag_assets import progress
-from rag_assets.automation.processes import PROCESS_TAG, this_process
 from rag_assets.errors import UsageError
 from rag_assets.ingest.pairs import require_pair
+from rag_assets.runs.processes import PROCESS_TAG, this_process
 from rag_assets.store.database import Database
 from rag_assets.store.profiles import BuiltProfile
 

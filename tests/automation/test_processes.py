@@ -9,8 +9,8 @@ import dagster as dg
 import psutil
 import pytest
 
-from rag_assets.automation import processes
-from rag_assets.automation.processes import PROCESS_TAG, is_dead, report_dead_runs, this_process
+from rag_assets.runs import processes
+from rag_assets.runs.processes import PROCESS_TAG, is_dead, report_dead_runs, this_process
 
 
 def test_this_process_is_alive() -> None:

@@ -4,7 +4,7 @@ import sqlalchemy as sa
 from dagster._core.storage.event_log.sql_event_log import SqlEventLogStorage
 from dagster_world import World
 
-from rag_assets.automation.purge import purge_tenant
+from rag_assets.runs.purge import purge_tenant
 
 SECRET = "plutonium"
 
