@@ -15,10 +15,10 @@ from rag_assets.assets.embeddings import profile_embeddings  # noqa: E402
 from rag_assets.assets.indexes import gin_index, hnsw_index  # noqa: E402
 from rag_assets.assets.knowledge import knowledge_chunks  # noqa: E402
 from rag_assets.assets.sources import sources  # noqa: E402
-from rag_assets.automation.batches import embedding_batches  # noqa: E402
+from rag_assets.automation.embedding_batches import embedding_batches  # noqa: E402
 from rag_assets.automation.jobs import eval_gate, ingest_pair, ingest_sources, promote_profile  # noqa: E402
+from rag_assets.automation.new_sources import new_sources  # noqa: E402
 from rag_assets.automation.schedules import nightly_eval  # noqa: E402
-from rag_assets.automation.sensors import new_sources  # noqa: E402
 from rag_assets.io_managers import ParquetIOManager  # noqa: E402
 from rag_assets.resources import Postgres  # noqa: E402
 from rag_assets.runs.logs import console  # noqa: E402

@@ -10,8 +10,8 @@ import dagster as dg
 from dagster._core.definitions.metadata import TableMetadataValue
 
 from rag_assets import errors
+from rag_assets.automation.history import COMMAND_LINE, ORIGIN_TAG
 from rag_assets.automation.jobs import PAIR_JOB, SOURCES_JOB
-from rag_assets.automation.runs import COMMAND_LINE, ORIGIN_TAG
 from rag_assets.definitions import defs
 from rag_assets.launch import IngestOutcome
 from rag_assets.partitions import TENANT_TAG, ensure_partitions, pair_key

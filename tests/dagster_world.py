@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 from rag_assets.automation.jobs import PAIR_JOB, SOURCES_JOB
-from rag_assets.automation.sensors import new_sources
+from rag_assets.automation.new_sources import new_sources
 from rag_assets.definitions import defs
 from rag_assets.embedding.profiles import make_profile
 from rag_assets.ingest.pairs import enable_pair

@@ -12,7 +12,7 @@ from batch_world import PROFILE as BATCH_PROFILE
 from dagster_world import World, keys
 
 from rag_assets.automation import work as decisions
-from rag_assets.automation.batches import embedding_batches
+from rag_assets.automation.embedding_batches import embedding_batches
 from rag_assets.automation.jobs import PAIR_JOB, SOURCES_JOB
 from rag_assets.embedding import registry
 from rag_assets.embedding.providers.google import GoogleEmbedder

@@ -13,7 +13,7 @@ from dagster_world import PROFILE, World, keys
 from rag_assets.automation import pending, runs
 from rag_assets.automation import work as decisions
 from rag_assets.automation.jobs import PAIR_JOB, SOURCES_JOB
-from rag_assets.automation.sensors import new_sources
+from rag_assets.automation.new_sources import new_sources
 from rag_assets.partitions import TENANT_TAG, pair_key
 from rag_assets.resources import Postgres
 

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 import dagster as dg
 
+from rag_assets.automation.history import WORK_TAG, attempts_at, busy_now, unfinished_pairs
 from rag_assets.automation.jobs import PAIR_JOB, SOURCES_JOB, ingest_pair, ingest_sources
 from rag_assets.automation.pending import look_at
-from rag_assets.automation.runs import WORK_TAG, attempts_at, busy_now, unfinished_pairs
 from rag_assets.automation.work import Busy, Look, Memory, Work, next_attempt, note, recall, run_key, work_key
 from rag_assets.errors import DatabaseUnavailable
 from rag_assets.partitions import TENANT_TAG, missing_partitions, pair_key, profiles, tenants

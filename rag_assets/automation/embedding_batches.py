@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 import dagster as dg
 
+from rag_assets.automation.history import attempts_at, busy_now
 from rag_assets.automation.jobs import ingest_pair
-from rag_assets.automation.runs import attempts_at, busy_now
-from rag_assets.automation.sensors import request_of
+from rag_assets.automation.new_sources import request_of
 from rag_assets.automation.work import Work, digest, next_attempt
 from rag_assets.errors import DatabaseUnavailable
 from rag_assets.partitions import ensure_partitions
