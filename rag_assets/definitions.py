@@ -13,7 +13,7 @@ from evals.assets import active_profile, evaluation  # noqa: E402
 from rag_assets.assets.chunks import chunks  # noqa: E402
 from rag_assets.assets.embeddings import profile_embeddings  # noqa: E402
 from rag_assets.assets.indexes import gin_index, hnsw_index  # noqa: E402
-from rag_assets.assets.knowledge import knowledge_chunks  # noqa: E402
+from rag_assets.assets.publication import knowledge_chunks  # noqa: E402
 from rag_assets.assets.sources import sources  # noqa: E402
 from rag_assets.automation.embedding_batches import embedding_batches  # noqa: E402
 from rag_assets.automation.jobs import eval_gate, ingest_pair, ingest_sources, promote_profile  # noqa: E402
