@@ -15,7 +15,7 @@ from typing import Any
 from rag_assets.embedding.providers.google_batch import GoogleBatches
 from rag_assets.ingest import batch_jobs, batch_submission
 from rag_assets.ingest.run import ingest
-from rag_assets.store import jobs
+from rag_assets.store import batch_jobs as jobs
 from rag_assets.store.database import Database
 
 # What has just been done, in the order in which a job passes them.

@@ -16,8 +16,8 @@ from rag_assets.embedding import registry
 from rag_assets.embedding.profiles import make_profile
 from rag_assets.embedding.providers.google import GoogleEmbedder
 from rag_assets.ingest.run import IngestReport, ingest
+from rag_assets.store.batch_jobs import Job, list_jobs
 from rag_assets.store.database import Database
-from rag_assets.store.jobs import Job, list_jobs
 from rag_assets.store.limits import set_profile_settings
 from rag_assets.store.profiles import add_spec
 from rag_assets.store.tenants import add_root, add_tenant

@@ -15,8 +15,8 @@ from rag_assets.automation.work import Work, digest, next_attempt
 from rag_assets.errors import DatabaseUnavailable
 from rag_assets.partitions import ensure_partitions
 from rag_assets.resources import Postgres
+from rag_assets.store.batch_jobs import Job, tenants_with_open_jobs
 from rag_assets.store.database import Database
-from rag_assets.store.jobs import Job, tenants_with_open_jobs
 from rag_assets.store.profiles import built_profiles
 
 _POLL_S = 30.0  # of one tick, which may take 60 s

@@ -16,7 +16,7 @@ from rag_assets.commands.shell import Answer, printable
 from rag_assets.errors import UsageError
 
 if TYPE_CHECKING:
-    from rag_assets.store.jobs import Job
+    from rag_assets.store.batch_jobs import Job
 
 _FIELDS = (
     "id", "bot", "profile", "state", "remote_state", "items", "tokens", "created_at", "submitted_at", "ended_at",
@@ -42,7 +42,7 @@ def batches(
     cancelled.
     """
     from rag_assets.keys import check_key
-    from rag_assets.store.jobs import list_jobs
+    from rag_assets.store.batch_jobs import list_jobs
     from rag_assets.store.tenants import spaces_of
 
     for key, kind in ((tenant, "tenant"), (bot, "bot")):

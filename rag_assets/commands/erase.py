@@ -113,7 +113,7 @@ def _remove_work(settings: Settings, tenant: str, bot: str | None) -> tuple[int,
 
 def _abandon_jobs(database: Database, tenant: str, bot: str | None) -> tuple[int, list[str]]:
     """Stop and delete what the provider has of the tenant's batch jobs; how many, and what was not possible."""
-    from rag_assets.store.jobs import list_jobs
+    from rag_assets.store.batch_jobs import list_jobs
 
     with database.transaction("ingest", {"tenant": tenant}) as connection:
         if not list_jobs(connection, tenant, bot, unfinished=True):

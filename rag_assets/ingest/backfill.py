@@ -15,7 +15,7 @@ from uuid import UUID
 from rag_assets.embedding.cached import VectorCache, content_hash
 from rag_assets.embedding.profiles import EmbeddingProfile
 from rag_assets.errors import UsageError
-from rag_assets.store import jobs as store
+from rag_assets.store import batch_jobs as store
 from rag_assets.store.database import Database
 from rag_assets.store.limits import PgGate, profile_settings
 from rag_assets.store.profiles import BuiltProfile

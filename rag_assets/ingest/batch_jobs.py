@@ -25,10 +25,10 @@ from rag_assets.embedding.protocol import Caller, Usage
 from rag_assets.embedding.providers.google_batch import FOR_GLANCES, Answer, GoogleBatches, RemoteJob
 from rag_assets.embedding.registry import embedder_for
 from rag_assets.errors import CostCeilingReached, EmbeddingError, ProviderRefused, ProviderUnavailable, UsageError
-from rag_assets.store import jobs as store
+from rag_assets.store import batch_jobs as store
+from rag_assets.store.batch_jobs import Job
 from rag_assets.store.cache import PgVectorCache
 from rag_assets.store.database import Database
-from rag_assets.store.jobs import Job
 from rag_assets.store.limits import PgGate
 from rag_assets.store.profiles import get_spec
 

@@ -14,9 +14,9 @@ from rag_assets.embedding.providers.google_batch import GoogleBatches
 from rag_assets.errors import ProviderUnavailable, TextRefused
 from rag_assets.ingest.backfill import BatchLimits
 from rag_assets.ingest.batch_jobs import Remotes, clear_job, drop_unmade
-from rag_assets.store import jobs as store
+from rag_assets.store import batch_jobs as store
+from rag_assets.store.batch_jobs import Job, NewItem
 from rag_assets.store.database import Connection, Database
-from rag_assets.store.jobs import Job, NewItem
 from rag_assets.store.limits import PgGate
 from rag_assets.store.profiles import BuiltProfile
 

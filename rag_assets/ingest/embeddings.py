@@ -20,9 +20,9 @@ from rag_assets.ingest.backfill import Held, backfill, has_batches
 from rag_assets.ingest.media import embed_media
 from rag_assets.ingest.sources import Failure
 from rag_assets.progress import stage
+from rag_assets.store.batch_jobs import Waiting, wait_for_jobs
 from rag_assets.store.cache import PgVectorCache
 from rag_assets.store.database import Database
-from rag_assets.store.jobs import Waiting, wait_for_jobs
 from rag_assets.store.limits import PgGate
 from rag_assets.store.profiles import BuiltProfile
 from rag_assets.store.publication import Publisher
