@@ -48,7 +48,9 @@ def embedding_batches(context: dg.SensorEvaluationContext, postgres: Postgres) -
 
 def _works(context: dg.SensorEvaluationContext, database: Database, names: Sequence[str]) -> list[Work]:
     """The pairs that have something to collect. A tenant that cannot be looked at does not stop the others."""
-    from rag_assets.ingest.batch_jobs import poll_jobs  # loads the provider's library, which most places never need
+    from rag_assets.ingest.batch_api.collect import (
+        poll_jobs,  # loads the provider's library, which most places never need
+    )
 
     began = time.monotonic()
     works = []

@@ -53,7 +53,7 @@ def batches(
         with database.transaction("ingest", {"tenant": tenant}) as connection:
             spaces_of(connection, tenant, bot)
         if job_id is not None:
-            from rag_assets.ingest.batch_jobs import cancel_job
+            from rag_assets.ingest.batch_api.collect import cancel_job
 
             found = [cancel_job(database, tenant, job_id)]
         else:

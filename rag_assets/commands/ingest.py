@@ -109,7 +109,7 @@ def ingest_roots(
 
 
 def _require_batches(database: Database, name: str) -> None:
-    from rag_assets.ingest.backfill import require_batches
+    from rag_assets.ingest.batch_api.backlog import require_batches
     from rag_assets.store.profiles import get_spec
 
     with database.transaction("ingest", {}) as connection:

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from rag_assets.documents.model import Chunk
 from rag_assets.ingest.media import media_chunk, media_chunk_id, media_fields
-from rag_assets.ingest.pages import pages_of
+from rag_assets.ingest.repeated_pages import pages_of
 from rag_assets.ingest.sources import Failure
 from rag_assets.progress import stage
 from rag_assets.store.database import Database

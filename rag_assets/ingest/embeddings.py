@@ -16,7 +16,7 @@ from rag_assets.embedding.cached import CachedEmbedding, embed_documents_cached
 from rag_assets.embedding.protocol import Caller
 from rag_assets.embedding.providers.requests import estimated_tokens
 from rag_assets.embedding.registry import embedder_for
-from rag_assets.ingest.backfill import Held, backfill, has_batches
+from rag_assets.ingest.batch_api.backlog import Held, backfill, has_batches
 from rag_assets.ingest.media import embed_media
 from rag_assets.ingest.sources import Failure
 from rag_assets.progress import stage

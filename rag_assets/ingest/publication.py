@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from rag_assets.ingest.embeddings import vectors_of
-from rag_assets.ingest.pages import duplicate_versions
+from rag_assets.ingest.repeated_pages import duplicate_versions
 from rag_assets.ingest.sources import Failure
 from rag_assets.progress import stage
 from rag_assets.store.database import Database, first_line

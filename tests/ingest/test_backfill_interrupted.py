@@ -13,8 +13,8 @@ from batch_worker import AFTER, SUBMITTING
 from batch_world import BOT, PROFILE, TENANT, BatchWorld, batch_world, text_of
 
 from rag_assets.errors import ProviderRefused, ProviderUnavailable, UsageError
-from rag_assets.ingest import batch_submission
-from rag_assets.ingest.batch_jobs import abandon_jobs, cancel_job
+from rag_assets.ingest.batch_api import submit as batch_submission
+from rag_assets.ingest.batch_api.collect import abandon_jobs, cancel_job
 from rag_assets.store.database import Database
 from rag_assets.store.erase import erase
 from tests.embedding.google_batch_server import Batches

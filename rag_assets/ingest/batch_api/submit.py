@@ -12,8 +12,8 @@ from uuid import UUID
 from rag_assets.embedding.cached import VectorCache
 from rag_assets.embedding.providers.google_batch import GoogleBatches
 from rag_assets.errors import ProviderUnavailable, TextRefused
-from rag_assets.ingest.backfill import BatchLimits
-from rag_assets.ingest.batch_jobs import Remotes, clear_job, drop_unmade
+from rag_assets.ingest.batch_api.backlog import BatchLimits
+from rag_assets.ingest.batch_api.collect import Remotes, clear_job, drop_unmade
 from rag_assets.store import batch_jobs as store
 from rag_assets.store.batch_jobs import Job, NewItem
 from rag_assets.store.database import Connection, Database

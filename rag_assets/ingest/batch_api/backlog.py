@@ -120,8 +120,8 @@ def backfill(
     if not submit and not unfinished:
         return Backlog()
     # Google's SDK loads slowly, and most runs have no use for it.
-    from rag_assets.ingest.batch_jobs import collect_jobs
-    from rag_assets.ingest.batch_submission import submit_missing
+    from rag_assets.ingest.batch_api.collect import collect_jobs
+    from rag_assets.ingest.batch_api.submit import submit_missing
 
     limits = BatchLimits.from_environment()
     by_hash = {content_hash(text): text for text in texts}
