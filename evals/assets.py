@@ -28,10 +28,9 @@ from rag_assets.io_managers import staging_folder
 from rag_assets.partitions import tenant_profile
 from rag_assets.resources import Postgres
 from rag_assets.store.database import Database
-from rag_assets.store.evals import document_ids
+from rag_assets.store.evals import EarlierRun, document_ids, previous_run
 from rag_assets.store.profiles import BuiltProfile
 from rag_assets.store.promotion import promote
-from rag_assets.store.regression import EarlierRun, previous_run
 from rag_assets.store.tenants import spaces_of
 
 _SHOWN = ("recall@5", "hit_rate@5", "mrr@10", "ndcg@10", "precision@5")

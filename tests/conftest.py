@@ -10,23 +10,15 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from rag_assets.chunking import ChunkingSpec
-from rag_assets.embedding.profiles import EmbeddingProfile, make_profile
+from rag_assets.embedding.profiles import EmbeddingProfile
 from rag_assets.store.database import Database, ensure_database, with_database
 from rag_assets.store.migrate import migrate
 from rag_assets.store.profiles import add_spec, seed_specs
 from rag_assets.store.server import start_server, stop_server
+from tests.support.worlds import HASH_PROFILE
 
 TEMPLATE = "rag_template"
 _numbers = itertools.count()
-
-HASH_PROFILE = make_profile(
-    name="hash-64",
-    provider="hash",
-    model="hash",
-    dimensions=64,
-    chunking=ChunkingSpec(size=300, overlap=30),
-)
 
 
 @pytest.fixture(scope="session")

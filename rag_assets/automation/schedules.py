@@ -10,7 +10,7 @@ from rag_assets.automation.jobs import EVAL_JOB, eval_gate
 from rag_assets.errors import DatabaseUnavailable
 from rag_assets.partitions import TENANT_TAG, ensure_partitions, pair_key
 from rag_assets.resources import Postgres
-from rag_assets.store.regression import pairs_to_evaluate
+from rag_assets.store.evals import pairs_to_evaluate
 
 
 @dg.schedule(

@@ -31,7 +31,7 @@ class ChunkingSpec(BaseModel):
         context_header: whether a model also reads the title and headings in front of each chunk; for code the
             symbol, its kind and its documentation.
         distinct_pages: whether a web page that adds nothing to another, and blocks that many pages repeat, are left
-            out; see `rag_assets.documents.pages`.
+            out; see `rag_assets.chunking.repeated_pages`.
 
     A field other than the first three is stored only where it was set, so that what was built before it existed
     keeps its identity.

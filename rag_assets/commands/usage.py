@@ -24,7 +24,7 @@ def usage(
 ) -> Answer:
     """Show what embedding has cost a tenant, and how much of it the cache has saved."""
     from rag_assets.keys import check_key
-    from rag_assets.store.usage import usage_of
+    from rag_assets.store.cache import usage_of
 
     check_key(tenant, "tenant")
     if bot is not None:

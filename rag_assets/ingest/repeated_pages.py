@@ -7,17 +7,16 @@ from uuid import UUID
 
 import numpy as np
 
-from rag_assets.documents.model import Chunk
-from rag_assets.documents.pages import (
+from rag_assets.chunking.repeated_pages import (
     Page,
-    PageSignature,
     candidates,
     chunk_parts,
     distinct_parts,
     duplicates,
-    is_page,
     repeated_blocks,
 )
+from rag_assets.documents.model import Chunk
+from rag_assets.documents.page_signature import PageSignature, is_page
 from rag_assets.store.database import Connection, Database
 from rag_assets.store.profiles import BuiltProfile
 from rag_assets.store.publication import StagedVersion

@@ -10,6 +10,7 @@ from uuid import UUID
 from rag_assets.documents.checksum import bytes_checksum, document_checksum
 from rag_assets.documents.isolated import parse_file
 from rag_assets.documents.model import Record
+from rag_assets.documents.page_signature import signature_of
 from rag_assets.documents.registry import PARSER_VERSION
 from rag_assets.embedding.models import MEDIA_PAGES
 from rag_assets.errors import RootUnreadable, SourceError
@@ -293,6 +294,7 @@ def _stage(root: Root, file: SourceFile, record: Record, state: FileState | None
         document=document if record.status == "ready" else None,
         metadata=metadata,
         media=media,
+        signature=signature_of(document) if document and record.status == "ready" else None,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,10 +12,10 @@ from psycopg.types.json import Jsonb
 from evals.datasets import EvalSet, Query
 from rag_assets.documents.normalize import clean_json, normalize
 from rag_assets.errors import UsageError
-from rag_assets.store.database import Connection
+from rag_assets.store.database import Connection, Database
 from rag_assets.store.profiles import BuiltProfile
 from rag_assets.store.sql import query
-from rag_assets.store.tenants import Space
+from rag_assets.store.tenants import Space, list_tenants
 
 
 @dataclass(frozen=True)
@@ -171,3 +172,38 @@ def _set_of(
     ordered = {one.id: qrels[one.id] for one in queries if one.id in qrels}
     critical = frozenset(one.id for one in queries if one.critical)
     return EvalSet(queries, ordered, critical, source.problems if source else ())
+
+
+@dataclass(frozen=True)
+class EarlierRun:
+    """The run before another one, and Recall@5 of both; NaN where no query was judged."""
+
+    id: int
+    recall_before: float
+    recall_now: float
+
+    def fell(self, allowed: float) -> bool:
+        """Whether Recall@5 is lower by more than `allowed`, or is not known any more."""
+        if math.isnan(self.recall_before):
+            return False
+        # Written so that NaN has fallen; rounding is not a fall.
+        return not self.recall_now >= self.recall_before - allowed - 1e-9
+
+
+def pairs_to_evaluate(database: Database) -> list[tuple[str, str]]:
+    """Tenant and name of each active profile whose bot has labelled queries of its own."""
+    pairs = []
+    for tenant in list_tenants(database):
+        with database.transaction("ingest", {"tenant": tenant}) as connection:
+            pairs += [(tenant, name) for (name,) in connection.execute(query("pairs_to_evaluate"), {"tenant": tenant})]
+    return pairs
+
+
+def previous_run(connection: Connection, run: int) -> EarlierRun | None:
+    """The run before `run` of the same profile, on the same labelled set, asked in the same way; None if it is
+    the first."""
+    row = connection.execute(query("previous_eval_run"), {"run": run}).fetchone()
+    if row is None:
+        return None
+    before, now = (math.nan if value is None else float(value) for value in row[1:])
+    return EarlierRun(int(row[0]), before, now)

@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from rag_assets.documents.model import Block, Document
-from rag_assets.documents.pages import is_page, signature_of
+from rag_assets.documents.page_signature import PageSignature
 from rag_assets.store.database import Connection
 from rag_assets.store.sql import query
 from rag_assets.store.tenants import Root
@@ -64,6 +64,7 @@ class StagedSource:
     document: Document | None = None
     metadata: dict[str, Any] = field(default_factory=dict)
     media: StoredMedia | None = None
+    signature: PageSignature | None = None
 
 
 @dataclass(frozen=True)
@@ -153,7 +154,7 @@ def _content_type(source: StagedSource) -> str | None:
 def _write_signatures(connection: Connection, staged: Sequence[StagedSource]) -> None:
     rows = []
     for source in staged:
-        signature = signature_of(source.document) if source.document and is_page(source.document) else None
+        signature = source.signature
         if signature is not None:
             values = {"minhash": signature.minhash.astype("<u8").tobytes(), "blocks": list(signature.blocks)}
             rows.append({"source": source.id, "checksum": source.checksum, **values})

@@ -9,7 +9,6 @@ from typing import Any
 
 import dagster as dg
 import pytest
-from dagster_world import World
 
 from evals.runner import import_set
 from rag_assets.automation.jobs import EVAL_JOB, PAIR_JOB, PROMOTION_JOB, SOURCES_JOB
@@ -21,6 +20,7 @@ from rag_assets.partitions import ensure_partitions, pair_key
 from rag_assets.resources import Postgres
 from rag_assets.retrieval import open_scope
 from rag_assets.store.profiles import add_spec
+from tests.support.dagster_world import World
 
 TOPICS = [f"{a}{b}" for a in ("cedar", "maple", "willow", "birch", "aspen") for b in "abcdefgh"]
 STEPS = {EVAL_JOB: ("evaluation",), PROMOTION_JOB: ("evaluation", "active_profile")}

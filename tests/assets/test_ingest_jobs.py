@@ -5,10 +5,10 @@ from typing import Any
 
 import dagster as dg
 import pytest
-from dagster_world import PROFILE, World
 
 from rag_assets.automation.jobs import PAIR_JOB, SOURCES_JOB
 from rag_assets.partitions import pair_key
+from tests.support.dagster_world import PROFILE, World
 
 PAIR = pair_key("acme", PROFILE.name)
 

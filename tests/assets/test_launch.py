@@ -8,12 +8,12 @@ import time
 from pathlib import Path
 
 import pytest
-from dagster_world import PROFILE, World
 
 from rag_assets import launch
 from rag_assets.errors import RagError, UnknownBot, UnknownProfile
 from rag_assets.settings import load_settings
 from rag_assets.store.tenants import add_tenant
+from tests.support.dagster_world import PROFILE, World
 
 
 def ingest(world: World, bot: str = "help", profile: str = PROFILE.name) -> launch.IngestOutcome:

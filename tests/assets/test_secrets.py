@@ -11,7 +11,8 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from secrets_world import Cell, Remains, Tenant, full_run
+
+from tests.support.secrets_world import Cell, Remains, Tenant, full_run
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from dagster_world import template, world
+from tests.support.dagster_world import template, world
 
 __all__ = ["template", "world"]

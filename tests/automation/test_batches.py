@@ -7,9 +7,6 @@ from typing import Any
 import dagster as dg
 import psycopg
 import pytest
-from batch_world import FEWEST, text_of
-from batch_world import PROFILE as BATCH_PROFILE
-from dagster_world import World, keys
 
 from rag_assets.automation import work as decisions
 from rag_assets.automation.embedding_batches import embedding_batches
@@ -22,8 +19,11 @@ from rag_assets.resources import Postgres
 from rag_assets.store.limits import set_profile_settings
 from rag_assets.store.profiles import add_spec
 from rag_assets.store.retirement import retire
-from tests.embedding.google_batch_server import Batches, google_batches
-from tests.embedding.google_server import error
+from tests.support.batch_world import FEWEST, text_of
+from tests.support.batch_world import PROFILE as BATCH_PROFILE
+from tests.support.dagster_world import World, keys
+from tests.support.google_batch_server import Batches, google_batches
+from tests.support.google_server import error
 
 TEXTS = 8
 PAIR = (PAIR_JOB, pair_key("acme", BATCH_PROFILE.name))

@@ -8,14 +8,14 @@ from pathlib import Path
 import dagster as dg
 import psycopg
 import pytest
-from dagster_world import PROFILE, World, keys
 
-from rag_assets.automation import pending, runs
+from rag_assets.automation import history, pending
 from rag_assets.automation import work as decisions
 from rag_assets.automation.jobs import PAIR_JOB, SOURCES_JOB
 from rag_assets.automation.new_sources import new_sources
 from rag_assets.partitions import TENANT_TAG, pair_key
 from rag_assets.resources import Postgres
+from tests.support.dagster_world import PROFILE, World, keys
 
 QUIET = "nothing new under"
 
@@ -235,9 +235,9 @@ def test_a_pair_that_a_command_line_is_about_to_build_is_left_to_it(
 ) -> None:
     root = world.tenant("acme")
     (root / "a.txt").write_text("The pump is dry.")
-    world.run(SOURCES_JOB, "acme", tags={TENANT_TAG: "acme", runs.ORIGIN_TAG: runs.COMMAND_LINE})
+    world.run(SOURCES_JOB, "acme", tags={TENANT_TAG: "acme", history.ORIGIN_TAG: history.COMMAND_LINE})
     assert isinstance(world.tick(), str)
-    monkeypatch.setattr(runs, "_HAND_OVER", timedelta(seconds=-60))
+    monkeypatch.setattr(history, "_HAND_OVER", timedelta(seconds=-60))
     assert keys(world.tick()) == [pair_request("acme")]
 
 

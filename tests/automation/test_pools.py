@@ -11,7 +11,6 @@ import time
 
 import dagster as dg
 import pytest
-from dagster_world import PROFILE, World
 
 from rag_assets import launch
 from rag_assets.assets.embeddings import profile_embeddings
@@ -20,6 +19,7 @@ from rag_assets.errors import UsageError
 from rag_assets.runs.pools import EMBEDDING_POOL, free_slots_of_ended_runs, prepare_pool
 from rag_assets.settings import bundled, load_settings
 from rag_assets.store.profiles import add_spec
+from tests.support.dagster_world import PROFILE, World
 
 
 def _slots(instance: dg.DagsterInstance) -> int | None:

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 from dagster._core.storage.event_log.sql_event_log import SqlEventLogStorage
-from dagster_world import World
 
 from rag_assets.runs.purge import purge_tenant
+from tests.support.dagster_world import World
 
 SECRET = "plutonium"
 

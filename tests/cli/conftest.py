@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from rag_assets.cli import app
 from rag_assets.store.server import stop_server
+from tests.support.command_line import Rag
 
 PROFILE = "tiny"
 
@@ -42,31 +39,6 @@ def environment(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("RAG_HOME", str(home))
     monkeypatch.setenv("COLUMNS", "200")
-
-
-class Rag:
-    """Runs `rag` in this process."""
-
-    def __call__(self, *words: str, code: int = 0, answer: str | None = None) -> Any:
-        """The result of one command line, which must end with `code`."""
-        result = CliRunner().invoke(app, list(words), input=answer)
-        assert result.exit_code == code, f"{result.exit_code}: {result.stdout}{result.stderr}"
-        return result
-
-    def json(self, *words: str, code: int = 0) -> dict[str, Any]:
-        """The one JSON object on stdout."""
-        value = json.loads(self(*words, "--json", code=code).stdout)
-        assert isinstance(value, dict)
-        return value
-
-    def error(self, *words: str, code: int = 2) -> tuple[str, str]:
-        """Type and message of the failure, the same in words on stderr as in JSON on stdout."""
-        found = self.json(*words, code=code)["error"]
-        spoken = self(*words, code=code)
-        assert spoken.stdout == ""
-        assert f"Error: {found['message'].splitlines()[0]}" in spoken.stderr
-        assert "Traceback" not in spoken.stderr
-        return found["type"], found["message"]
 
 
 @pytest.fixture

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import pytest
-from batch_world import FEWEST, text_of
 
 from rag_assets.embedding import registry
 from rag_assets.embedding.providers.google import GoogleEmbedder
-from tests.embedding.google_batch_server import Batches, google_batches
+from tests.support.batch_world import FEWEST, text_of
+from tests.support.google_batch_server import Batches, google_batches
 
 if TYPE_CHECKING:
-    from conftest import Rag
+    from tests.support.command_line import Rag
 
 TEXTS = 6
 MODEL = ("--provider", "google", "--model", "gemini-embedding-2", "--dimensions", "128")

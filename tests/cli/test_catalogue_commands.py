@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from conftest import Rag
+    from tests.support.command_line import Rag
 
 
 def test_up_says_where_the_database_is_and_changes_nothing_the_second_time(rag: Rag, home: object) -> None:

@@ -15,7 +15,7 @@ import pytest
 from rag_assets.store.server import running_url, stop_server
 
 if TYPE_CHECKING:
-    from conftest import Rag
+    from tests.support.command_line import Rag
 
 RAG = [sys.executable, "-m", "rag_assets.cli"]
 # Runs a command line and tells on stderr whether Dagster was loaded by it.

@@ -19,10 +19,18 @@ from rag_assets.retrieval import open_scope
 from rag_assets.retrieval.retrievers import in_canary
 from rag_assets.settings import Settings
 from rag_assets.store.database import Database
-from tests.labelled_world import COARSE, DOCUMENTS, FINE, add_document, add_profiles, labelled_bot, write_collection
+from tests.support.labelled_world import (
+    COARSE,
+    DOCUMENTS,
+    FINE,
+    add_document,
+    add_profiles,
+    labelled_bot,
+    write_collection,
+)
 
 if TYPE_CHECKING:
-    from conftest import Rag
+    from tests.support.command_line import Rag
 
 GATE = ("--candidate", FINE, "--mode", "dense", "--max-p95-ratio", "1000")
 HEADLINE = {"recall@5", "hit_rate@5", "mrr@10", "ndcg@10", "precision@5", "p50_ms", "p95_ms"}

@@ -11,7 +11,7 @@ from rag_assets.commands.roots import resolve_roots
 from rag_assets.errors import UsageError
 
 if TYPE_CHECKING:
-    from conftest import Rag
+    from tests.support.command_line import Rag
 
 
 def _to(tenant: str, *more: str) -> tuple[str, ...]:

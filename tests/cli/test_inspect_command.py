@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from conftest import Rag
+    from tests.support.command_line import Rag
 
 GUIDE = "# Pump\n\n## Cut-in\n\n" + "The PX-4412 pump cuts in at 1.8 bar and out at 3.2 bar. " * 40
 

@@ -19,7 +19,7 @@ from rag_assets.store.database import Database
 from rag_assets.store.tenants import add_root, add_tenant
 
 if TYPE_CHECKING:
-    from conftest import Rag
+    from tests.support.command_line import Rag
 
 GEMINI = ["--provider", "google", "--model", "gemini-embedding-2", "--dimensions", "128"]
 

@@ -6,7 +6,7 @@ from rag_assets.ingest.run import ingest
 from rag_assets.store.database import Database
 
 if TYPE_CHECKING:
-    from conftest import Rag
+    from tests.support.command_line import Rag
 
 
 def test_a_profile_is_retired_and_dropped_after_a_yes(rag: Rag, filled: str) -> None:

@@ -7,7 +7,7 @@ import pytest
 from rag_assets.commands.search import citation_text, query_words, snippet
 
 if TYPE_CHECKING:
-    from conftest import Rag
+    from tests.support.command_line import Rag
 
 RESULT_KEYS = {
     "chunk_id", "source_id", "source_name", "score", "content", "citation", "dense_score", "lexical_score",

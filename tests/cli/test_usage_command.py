@@ -9,7 +9,7 @@ from rag_assets.store.database import Database
 from rag_assets.store.tenants import add_root, add_tenant
 
 if TYPE_CHECKING:
-    from conftest import Rag
+    from tests.support.command_line import Rag
 
 
 def test_usage_tells_hits_from_misses_and_the_size_of_the_cache(rag: Rag, filled: str) -> None:

@@ -9,11 +9,11 @@ import zipfile
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from office_files import docx, paragraph, zipped
 
-from rag_assets.documents import nested, zips
 from rag_assets.documents.model import Record
+from rag_assets.documents.parsers import nested, zips
 from rag_assets.documents.registry import parse
+from tests.support.office_files import docx, paragraph, zipped
 
 
 def entries(records: list[Record]) -> dict[str, str]:

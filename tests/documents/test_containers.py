@@ -1,11 +1,11 @@
 from __future__ import annotations
 
 import pytest
-from office_files import docx, odf, paragraph, pptx, shape, types, xlsx, zipped
-from ole_files import msg, ole, properties, xls
 
 from rag_assets.documents.containers import container_format
 from rag_assets.documents.registry import parse
+from tests.support.office_files import docx, odf, paragraph, pptx, shape, types, xlsx, zipped
+from tests.support.ole_files import msg, ole, properties, xls
 
 WORKBOOK = xls("Prices", {(0, 0): "Name", (0, 1): "Price", (1, 0): "Apple", (1, 1): 1.5})
 BINARY_WORKBOOK = types("ms-excel.sheet.binary.macroEnabled.main").replace("+xml", "")

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 import pytest
 from PIL import Image, PngImagePlugin
 
-from rag_assets.documents import images, ocr
+from rag_assets.documents import ocr
+from rag_assets.documents.parsers import images
 from rag_assets.documents.registry import parse
 
 

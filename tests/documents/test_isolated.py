@@ -21,7 +21,7 @@ from rag_assets.documents.registry import parse, register
 from rag_assets.errors import ParserUnavailable, UsageError
 
 HERE = Path(__file__).parent
-register("hostile", "hostile_parsers:parse", suffixes=[".hostile"])
+register("hostile", "tests.support.hostile_parsers:parse", suffixes=[".hostile"])
 
 
 @pytest.fixture(autouse=True)
@@ -176,7 +176,7 @@ def test_a_worker_ends_when_its_parent_is_killed(command: str) -> None:
         sys.path.insert(0, {str(HERE)!r})
         from rag_assets.documents.isolated import parse_file
         from rag_assets.documents.registry import register
-        register("hostile", "hostile_parsers:parse", suffixes=[".hostile"])
+        register("hostile", "tests.support.hostile_parsers:parse", suffixes=[".hostile"])
         print(parse_file(b"pid", "a.hostile")[0].document.text, flush=True)
         parse_file({command.encode()!r}, "a.hostile")
         threading.Event().wait()

@@ -4,13 +4,13 @@ import struct
 from email.message import EmailMessage
 
 import pytest
-from office_files import docx, paragraph, zipped
-from ole_files import inside, msg, ole, properties
 
 from rag_assets.documents.model import Record
 from rag_assets.documents.parsers.msg import unpacked_rtf
 from rag_assets.documents.registry import parse
 from rag_assets.errors import ParseError
+from tests.support.office_files import docx, paragraph, zipped
+from tests.support.ole_files import inside, msg, ole, properties
 
 SUBJECT, BODY, HTML, RTF, SENDER, ADDRESS, TO, SENT = 0x37, 0x1000, 0x1013, 0x1009, 0x0C1A, 0x5D01, 0x0E04, 0x39
 DATA, LONG_NAME, MIME, HIDDEN = 0x3701, 0x3707, 0x370E, 0x7FFE

@@ -5,14 +5,14 @@ from collections.abc import Iterator
 from importlib.metadata import EntryPoint, EntryPoints
 
 import pytest
-from test_pdf import IMAGE_ONLY, pdf, says
-from tiny_ocr import bars, broken, read_bars
 
 from rag_assets.documents import ocr
 from rag_assets.documents.isolated import parse_file
 from rag_assets.documents.ocr import has_ocr, ocr_text, register_ocr
 from rag_assets.documents.registry import parse
 from rag_assets.errors import UsageError
+from tests.support.pdf_files import IMAGE_ONLY, pdf, says
+from tests.support.tiny_ocr import bars, broken, read_bars
 
 ENGLISH = "It is one of the pages that has some text on it and so we can tell which language it is in"
 
@@ -42,7 +42,7 @@ def test_scanned_pages_are_read_by_the_engine_and_counted() -> None:
 
 def test_the_engine_also_serves_files_that_are_parsed_in_another_process() -> None:
     data = pdf(bars("Scan"))
-    for engine in (read_bars, "tiny_ocr:read_bars"):
+    for engine in (read_bars, "tests.support.tiny_ocr:read_bars"):
         register_ocr(engine)
         (record,) = parse_file(data, "scan.pdf")
         assert record.document is not None, record.error
@@ -89,7 +89,7 @@ def test_an_engine_that_cannot_be_imported_says_so() -> None:
 
 
 def test_an_installed_package_can_bring_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
-    installed = EntryPoints([EntryPoint("tiny", "tiny_ocr:read_bars", ocr.ENTRY_POINTS)])
+    installed = EntryPoints([EntryPoint("tiny", "tests.support.tiny_ocr:read_bars", ocr.ENTRY_POINTS)])
     monkeypatch.setattr(ocr, "entry_points", installed.select)
     ocr._installed.cache_clear()
     try:

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import pytest
-from office_files import odf, zipped
 
 from rag_assets.documents.model import Document
 from rag_assets.documents.registry import parse
+from tests.support.office_files import odf, zipped
 
 
 def read(data: bytes, name: str) -> Document:

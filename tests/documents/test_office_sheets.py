@@ -5,11 +5,11 @@ import datetime
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from office_files import S, odf, relations, rows, xlsx
 
 from rag_assets.documents.model import Document
 from rag_assets.documents.parsers.office.cells import format_kind, plain, shown
 from rag_assets.documents.registry import parse
+from tests.support.office_files import S, odf, relations, rows, xlsx
 
 
 def document(data: bytes, name: str = "a.xlsx") -> Document:

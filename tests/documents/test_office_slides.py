@@ -1,9 +1,8 @@
 from __future__ import annotations
 
-from office_files import A, P, R, odf, pptx, relations, shape
-
 from rag_assets.documents.model import Document
 from rag_assets.documents.registry import parse
+from tests.support.office_files import A, P, R, odf, pptx, relations, shape
 
 
 def document(data: bytes, name: str = "a.pptx") -> Document:

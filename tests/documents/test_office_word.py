@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import pytest
-from office_files import OPENXML, R, W, docx, paragraph, relations, table, types, zipped
 
 from rag_assets.documents.model import Document
 from rag_assets.documents.registry import parse
+from tests.support.office_files import OPENXML, R, W, docx, paragraph, relations, table, types, zipped
 
 STYLES = f"""<w:styles {W}>
 <w:style w:type="paragraph" w:default="1" w:styleId="Normal"><w:name w:val="Normal"/></w:style>

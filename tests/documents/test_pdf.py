@@ -7,56 +7,7 @@ from pypdf import PdfReader, PdfWriter
 
 from rag_assets.chunking import ChunkingSpec, chunk_document
 from rag_assets.documents.registry import parse
-
-
-def pdf(*contents: bytes, title: str = "") -> bytes:
-    """A PDF with one page for each content stream, and Helvetica as /F1 and a 1 x 1 image as /Im."""
-    count = len(contents)
-    kids = " ".join(f"{5 + 2 * n} 0 R" for n in range(count)).encode()
-    image = b"/Type/XObject/Subtype/Image/Width 1/Height 1/ColorSpace/DeviceGray/BitsPerComponent 8/Length 1"
-    objects = [
-        b"<</Type/Catalog/Pages 2 0 R>>",
-        b"<</Type/Pages/Count %d/Kids[%s]>>" % (count, kids),
-        b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
-        b"<<" + image + b">>stream\n\x80\nendstream",
-    ]
-    for number, content in enumerate(contents):
-        resources = b"<</Font<</F1 3 0 R>>/XObject<</Im 4 0 R>>>>"
-        page = b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 300 300]/Resources%s/Contents %d 0 R>>"
-        objects.append(page % (resources, 6 + 2 * number))
-        objects.append(b"<</Length %d>>stream\n%s\nendstream" % (len(content), content))
-    body, offsets = b"%PDF-1.4\n", []
-    for number, value in enumerate(objects, start=1):
-        offsets.append(len(body))
-        body += b"%d 0 obj%s endobj\n" % (number, value)
-    table = b"".join(b"%010d 00000 n \n" % offset for offset in offsets)
-    size = len(objects) + 1
-    trailer = b"trailer<</Size %d/Root 1 0 R>>\nstartxref\n%d\n%%%%EOF" % (size, len(body))
-    plain = body + b"xref\n0 %d\n0000000000 65535 f \n" % size + table + trailer
-    return written(plain, title=title) if title else plain
-
-
-def written(data: bytes, title: str = "", **encryption: str) -> bytes:
-    writer = PdfWriter(clone_from=PdfReader(io.BytesIO(data)))
-    if title:
-        writer.add_metadata({"/Title": title})
-    if encryption:
-        writer.encrypt(**encryption)  # type: ignore[arg-type]
-    target = io.BytesIO()
-    writer.write(target)
-    return target.getvalue()
-
-
-def says(text: str) -> bytes:
-    return f"BT /F1 12 Tf 20 200 Td ({text}) Tj ET".encode()
-
-
-def prints(*lines: tuple[str, int, int]) -> bytes:
-    """Text, size in points, and distance from the page's lower edge of each line."""
-    return b" ".join(f"BT /F1 {size} Tf 20 {y} Td ({text}) Tj ET".encode() for text, size, y in lines)
-
-
-IMAGE_ONLY = b"q 200 0 0 200 20 20 cm /Im Do Q"
+from tests.support.pdf_files import IMAGE_ONLY, pdf, prints, says, written
 
 
 def test_pages_are_blocks_with_numbers_and_empty_pages_count() -> None:

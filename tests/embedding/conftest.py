@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from google_server import GoogleServer, google_server
+
+from tests.support.google_server import GoogleServer, google_server
 
 
 @pytest.fixture

@@ -6,7 +6,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from google_server import (
+from hypothesis import given
+from hypothesis import strategies as st
+from pypdf import PdfWriter
+
+from rag_assets.embedding.protocol import Caller
+from rag_assets.embedding.providers.google import build
+from rag_assets.embedding.providers.google_texts import Cutter, Role
+from rag_assets.embedding.registry import embedder_for
+from rag_assets.errors import InvalidProfile, TextRefused
+from tests.support.google_server import (
     Gate,
     GoogleServer,
     embed_with_usage,
@@ -17,15 +26,6 @@ from google_server import (
     rows,
     unit_vectors,
 )
-from hypothesis import given
-from hypothesis import strategies as st
-from pypdf import PdfWriter
-
-from rag_assets.embedding.protocol import Caller
-from rag_assets.embedding.providers.google import build
-from rag_assets.embedding.providers.google_texts import Cutter, Role
-from rag_assets.embedding.registry import embedder_for
-from rag_assets.errors import InvalidProfile, TextRefused
 
 PREFIX = "title: none | text: "
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(40)

@@ -9,7 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from google_server import (
+
+from rag_assets.embedding.cached import MemoryCache, embed_documents_cached
+from rag_assets.embedding.protocol import Caller
+from rag_assets.embedding.providers.requests import FOR_QUERIES
+from rag_assets.errors import EmbeddingError, ProviderRefused, ProviderUnavailable, TextRefused
+from tests.support.google_server import (
     IMPATIENT,
     Behaviour,
     Gate,
@@ -32,11 +37,6 @@ from google_server import (
     silence,
     unit_vectors,
 )
-
-from rag_assets.embedding.cached import MemoryCache, embed_documents_cached
-from rag_assets.embedding.protocol import Caller
-from rag_assets.embedding.providers.requests import FOR_QUERIES
-from rag_assets.errors import EmbeddingError, ProviderRefused, ProviderUnavailable, TextRefused
 
 PREFIX = "title: none | text: "
 

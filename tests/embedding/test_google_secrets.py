@@ -8,8 +8,10 @@ import pickle
 from dataclasses import replace
 
 import pytest
-from embed_world import everything_said
-from google_server import (
+
+from rag_assets.errors import EmbeddingError, ProviderRefused
+from tests.support.embed_world import everything_said
+from tests.support.google_server import (
     KEY,
     Behaviour,
     GoogleServer,
@@ -25,8 +27,6 @@ from google_server import (
     retry_info,
     rows,
 )
-
-from rag_assets.errors import EmbeddingError, ProviderRefused
 
 TEXT = "the-tenants-own-words"
 

@@ -11,7 +11,21 @@ from typing import Any
 
 import numpy as np
 import pytest
-from openai_server import (
+
+from rag_assets.embedding.cached import MemoryCache, embed_documents_cached
+from rag_assets.embedding.profiles import EmbeddingProfile, make_profile
+from rag_assets.embedding.protocol import Caller
+from rag_assets.embedding.providers.openai import OpenAICompatibleEmbedder, address_of
+from rag_assets.embedding.providers.openai_http import _duration
+from rag_assets.embedding.providers.requests import RetryPolicy
+from rag_assets.errors import (
+    EmbeddingError,
+    InvalidProfile,
+    ProviderRefused,
+    ProviderUnavailable,
+    TextRefused,
+)
+from tests.support.openai_server import (
     DIMENSIONS,
     Behaviour,
     OpenAIServer,
@@ -27,20 +41,6 @@ from openai_server import (
     unit_vectors,
     vector_of,
     without_usage,
-)
-
-from rag_assets.embedding.cached import MemoryCache, embed_documents_cached
-from rag_assets.embedding.profiles import EmbeddingProfile, make_profile
-from rag_assets.embedding.protocol import Caller
-from rag_assets.embedding.providers.openai import OpenAICompatibleEmbedder, address_of
-from rag_assets.embedding.providers.openai_http import _duration
-from rag_assets.embedding.providers.requests import RetryPolicy
-from rag_assets.errors import (
-    EmbeddingError,
-    InvalidProfile,
-    ProviderRefused,
-    ProviderUnavailable,
-    TextRefused,
 )
 
 KEY = "sk-stand-in-0123456789"

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ir_measures import RR, P, R, Success, iter_calc, nDCG
-from measurements import run_of, set_of
 
 from evals.datasets import EvalSet, Query
 from evals.metrics import CUTOFFS, METRICS, evaluate
 from evals.runs import RetrievalRun
 from evals.significance import compare, confidence_intervals
 from rag_assets.errors import UsageError
+from tests.support.measurements import run_of, set_of
 
 DOCUMENTS = [f"d{number}" for number in range(15)]
 QUERY_IDS = [f"q{number}" for number in range(5)]

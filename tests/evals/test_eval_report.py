@@ -9,7 +9,6 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from measurements import run_of, set_of
 
 from evals.datasets import Problem, Query
 from evals.gate import Criterion, GateInput, GatePolicy, Verdict, decide
@@ -27,6 +26,7 @@ from evals.report import (
     write_report,
 )
 from evals.runs import RetrievalRun
+from tests.support.measurements import run_of, set_of
 
 CRITERIA = (
     Criterion("coverage", True, 0, 0, "all there"),

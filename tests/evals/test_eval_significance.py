@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from measurements import evaluation_of
 from scipy.stats import ttest_rel
 
 from evals.metrics import Evaluation
@@ -21,6 +20,7 @@ from evals.significance import (
     relative_gain,
 )
 from rag_assets.errors import UsageError
+from tests.support.measurements import evaluation_of
 
 RECALLS = st.lists(st.sampled_from([0.0, 0.2, 0.5, 1.0]), min_size=2, max_size=30)
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from measurements import evaluation_of
 
 from evals.gate import Criterion, GateInput, GatePolicy, Verdict, decide
 from rag_assets.errors import UsageError
+from tests.support.measurements import evaluation_of
 
 GAIN = GatePolicy()
 MAINTENANCE = GatePolicy(min_recall_gain=None, non_inferior=0.01)

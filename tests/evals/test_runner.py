@@ -31,7 +31,7 @@ from rag_assets.progress import reporting
 from rag_assets.retrieval import Retrieval, RetrievalResult, RetrievalScope
 from rag_assets.store.database import Database
 from rag_assets.store.tenants import add_tenant
-from tests.labelled_world import COARSE, DOCUMENTS, FINE, add_document, labelled_bot, write_collection
+from tests.support.labelled_world import COARSE, DOCUMENTS, FINE, add_document, labelled_bot, write_collection
 
 GAIN = GatePolicy(max_p95_ratio=None)  # what else the machine does is no part of these tests
 SAME = GatePolicy(min_recall_gain=None, non_inferior=0.01, max_p95_ratio=None)

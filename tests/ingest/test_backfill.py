@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from batch_world import FEWEST, PROFILE, TENANT, BatchWorld, batch_world, text_of
 
 from rag_assets.embedding.providers.google_batch import GoogleBatches
 from rag_assets.errors import CostCeilingReached, UsageError
@@ -17,8 +16,9 @@ from rag_assets.ingest.run import ingest
 from rag_assets.store.database import Database
 from rag_assets.store.limits import set_profile_settings
 from rag_assets.store.tenants import add_root, add_tenant
-from tests.embedding.google_batch_server import Change, Line
-from tests.embedding.google_server import unit_vectors
+from tests.support.batch_world import FEWEST, PROFILE, TENANT, BatchWorld, batch_world, text_of
+from tests.support.google_batch_server import Change, Line
+from tests.support.google_server import unit_vectors
 
 TEXTS = 20
 

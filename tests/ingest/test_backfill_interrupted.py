@@ -9,19 +9,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from batch_worker import AFTER, SUBMITTING
-from batch_world import BOT, PROFILE, TENANT, BatchWorld, batch_world, text_of
 
 from rag_assets.errors import ProviderRefused, ProviderUnavailable, UsageError
 from rag_assets.ingest.batch_api import submit as batch_submission
 from rag_assets.ingest.batch_api.collect import abandon_jobs, cancel_job
 from rag_assets.store.database import Database
 from rag_assets.store.erase import erase
-from tests.embedding.google_batch_server import Batches
-from tests.embedding.google_server import Behaviour, Reply, error
+from tests.support.batch_world import BOT, PROFILE, TENANT, BatchWorld, batch_world, text_of
+from tests.support.google_batch_server import Batches
+from tests.support.google_server import Behaviour, Reply, error
+from tests.support.workers.batch_worker import AFTER, SUBMITTING
 
 TEXTS = 12
-WORKER = Path(__file__).parent.parent / "batch_worker.py"
+WORKER = Path(__file__).parents[1] / "support/workers/batch_worker.py"
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from embed_world import GOOGLE_PREFIX, cached, embedded_items, fresh_embedders, rows, served, statuses
 
 from rag_assets.embedding.profiles import EmbeddingProfile, make_profile
 from rag_assets.errors import EmbeddingError
@@ -19,10 +18,11 @@ from rag_assets.ingest.run import IngestReport, ingest
 from rag_assets.store.database import Database
 from rag_assets.store.profiles import add_spec
 from rag_assets.store.tenants import add_root, add_tenant
-from tests.embedding import google_server as google
-from tests.embedding import openai_server as openai
-from tests.embedding.google_server import GoogleServer
-from tests.embedding.openai_server import OpenAIServer
+from tests.support import google_server as google
+from tests.support import openai_server as openai
+from tests.support.embed_world import GOOGLE_PREFIX, cached, embedded_items, fresh_embedders, rows, served, statuses
+from tests.support.google_server import GoogleServer
+from tests.support.openai_server import OpenAIServer
 
 TENANT, BOT = "acme", "support"
 GOOGLE = make_profile(name="gemini", provider="google", model="gemini-embedding-2", dimensions=768)

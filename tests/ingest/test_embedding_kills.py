@@ -17,7 +17,6 @@ from pathlib import Path
 import numpy as np
 import psycopg
 import pytest
-from embed_world import GOOGLE_PREFIX, cached, embedded_items, served, statuses
 
 from rag_assets.embedding.profiles import make_profile
 from rag_assets.ingest.sources import sync_sources
@@ -26,7 +25,8 @@ from rag_assets.store.migrate import migrate
 from rag_assets.store.profiles import add_spec
 from rag_assets.store.server import start_server, stop_server
 from rag_assets.store.tenants import add_root, add_tenant
-from tests.embedding.google_server import Behaviour, GoogleServer, Reply, embed, error, google_server, unit_vectors
+from tests.support.embed_world import GOOGLE_PREFIX, cached, embedded_items, served, statuses
+from tests.support.google_server import Behaviour, GoogleServer, Reply, embed, error, google_server, unit_vectors
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -36,7 +36,7 @@ ROUNDS = 10
 TENANT, BOT = "shaken", "support"
 PROFILE = make_profile(name="gemini-128", provider="google", model="gemini-embedding-2", dimensions=128)
 PREPARED = "embedding_kills"
-WORKER = Path(__file__).parent.parent / "embed_worker.py"
+WORKER = Path(__file__).parents[1] / "support/workers/embed_worker.py"
 
 
 def text_of(number: int) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -24,8 +23,7 @@ from rag_assets.store.partitions import partition_name
 from rag_assets.store.profiles import add_spec
 from rag_assets.store.sources import FileState, sources_overview
 from rag_assets.store.tenants import add_root, add_tenant
-from tests.conftest import HASH_PROFILE
-from tests.worlds import ingested, write_files
+from tests.support.worlds import HASH_PROFILE, ingested, rewrite, write_files
 
 LONG = "\n\n".join(f"Paragraph {n} is about the pump, the valve and the hose of model {n}." * 3 for n in range(10))
 
@@ -55,13 +53,6 @@ def contents(database: Database, tenant: str = "acme") -> list[str]:
 def sources(database: Database, tenant: str = "acme") -> dict[str, dict[str, Any]]:
     with database.transaction("ingest", {"tenant": tenant}) as connection:
         return {source["name"]: source for source in sources_overview(connection, tenant, "support")}
-
-
-def rewrite(path: Path, text: str | bytes) -> None:
-    """Write a file so that its time differs from the last one's, however fast the test is."""
-    before = path.stat().st_mtime_ns if path.exists() else 0
-    path.write_bytes(text.encode() if isinstance(text, str) else text)
-    os.utime(path, ns=(before + 10**9, before + 10**9)) if before else None
 
 
 def work(report: IngestReport) -> tuple[int, int, int, int]:

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from media_world import BOT, PROFILE, TENANT, MediaWorld, media_world, picture, small_pdf
 
 from rag_assets.ingest.plan import Demand, make_plan, price_of
 from rag_assets.store.database import Database
 from rag_assets.store.sql import query
 from rag_assets.store.tenants import add_root, add_tenant
-from tests.documents.test_pdf import IMAGE_ONLY, pdf
-from tests.embedding.google_server import media_text, unit_vectors
+from tests.support.google_server import media_text, unit_vectors
+from tests.support.media_world import BOT, PROFILE, TENANT, MediaWorld, media_world, picture, small_pdf
+from tests.support.pdf_files import IMAGE_ONLY, pdf
 
 PDF, PNG, JPEG = "application/pdf", "image/png", "image/jpeg"
 

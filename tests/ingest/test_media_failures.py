@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from media_world import BOT, PROFILE, TENANT, MediaWorld, media_world, picture, small_pdf
 
 from rag_assets.errors import CostCeilingReached, ProviderRefused, ProviderUnavailable
 from rag_assets.ingest.chunks import chunk_pending
@@ -20,10 +19,11 @@ from rag_assets.ingest.publication import publish_chunks
 from rag_assets.ingest.sources import sync_sources
 from rag_assets.store.database import Database
 from rag_assets.store.limits import set_profile_settings
-from tests.embedding.google_batch_server import google_batches
-from tests.embedding.google_server import Behaviour, Reply, embed, error, quota_failure, rows
+from tests.support.google_batch_server import google_batches
+from tests.support.google_server import Behaviour, Reply, embed, error, quota_failure, rows
+from tests.support.media_world import BOT, PROFILE, TENANT, MediaWorld, media_world, picture, small_pdf
 
-WORKER = Path(__file__).parent.parent / "embed_worker.py"
+WORKER = Path(__file__).parents[1] / "support/workers/embed_worker.py"
 PDF, PNG = "application/pdf", "image/png"
 
 

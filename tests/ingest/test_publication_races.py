@@ -27,9 +27,8 @@ from rag_assets.store.profiles import BuiltProfile
 from rag_assets.store.publication import Published, Publisher, StagedChunk, StagedVersion
 from rag_assets.store.search import SearchRequest, run_search
 from rag_assets.store.sources import sources_overview
-from tests.ingest.test_incremental import rewrite
-from tests.retrieval.corpora import Corpus, chunk_id
-from tests.worlds import ingested
+from tests.support.corpora import Corpus, chunk_id
+from tests.support.worlds import ingested, rewrite
 
 VECTOR = np.eye(8, dtype=np.float32)[0]
 

@@ -2,12 +2,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from worlds import ingested, write_files
-
 from rag_assets.ingest.run import IngestReport, ingest
 from rag_assets.retrieval import LexicalRetriever, open_scope
 from rag_assets.store.database import Database
 from rag_assets.store.erase import erase
+from tests.support.worlds import ingested, write_files
 
 NOTICE = "<p>We use cookies to make this shop better for you, and you can change that at any time.</p>"
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from embed_world import everything_said, fresh_embedders
 
 from rag_assets.embedding import registry
 from rag_assets.embedding.profiles import EmbeddingProfile, make_profile
@@ -25,8 +24,9 @@ from rag_assets.store.database import Database
 from rag_assets.store.limits import PgGate
 from rag_assets.store.profiles import add_spec
 from rag_assets.store.tenants import add_root, add_tenant
-from tests.embedding import google_server as google
-from tests.embedding import openai_server as openai
+from tests.support import google_server as google
+from tests.support import openai_server as openai
+from tests.support.embed_world import everything_said, fresh_embedders
 
 TENANT, BOT = "acme", "support"
 KEY, TEXT = "AIza-the-tenants-own-key", "the-tenants-own-words"

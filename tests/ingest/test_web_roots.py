@@ -11,7 +11,7 @@ from rag_assets.automation.pending import look_at
 from rag_assets.ingest.run import IngestReport, ingest
 from rag_assets.store.database import Database
 from rag_assets.store.tenants import add_root, add_tenant
-from tests.web_site import Page, Site, running_site
+from tests.support.web_site import Page, Site, running_site
 
 
 @pytest.fixture

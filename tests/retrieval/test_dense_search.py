@@ -18,8 +18,8 @@ from rag_assets.retrieval import DenseRetriever, HybridRetriever, LexicalRetriev
 from rag_assets.store.database import Database
 from rag_assets.store.indexes import ensure_hnsw, tune_recall
 from rag_assets.store.profiles import add_spec
-from tests.retrieval.corpora import Corpus, unit
-from tests.worlds import ingested
+from tests.support.corpora import Corpus, unit
+from tests.support.worlds import ingested
 
 RETRIEVERS = (DenseRetriever, LexicalRetriever, HybridRetriever)
 

@@ -14,7 +14,7 @@ from psycopg.types.composite import CompositeInfo, register_composite
 
 from rag_assets.retrieval import HybridRetriever, open_scope
 from rag_assets.store.database import Database
-from tests.worlds import ingested
+from tests.support.worlds import ingested
 
 Listing = list[tuple[int, float]]
 Ranking = list[tuple[int, float]]

@@ -26,7 +26,7 @@ from rag_assets.store.database import Database, set_scope
 from rag_assets.store.partitions import partition_name
 from rag_assets.store.profiles import add_spec
 from rag_assets.store.search import SearchRequest, run_search
-from tests.worlds import ingested
+from tests.support.worlds import ingested
 
 RETRIEVERS = (DenseRetriever, LexicalRetriever, HybridRetriever)
 TENANT_TABLES = (

@@ -19,8 +19,8 @@ from rag_assets.retrieval import DenseRetriever, HybridRetriever, LexicalRetriev
 from rag_assets.store.database import Database
 from rag_assets.store.lexical import lexical_text
 from rag_assets.store.profiles import add_spec
-from tests.retrieval.corpora import Corpus
-from tests.worlds import ingested
+from tests.support.corpora import Corpus
+from tests.support.worlds import ingested
 
 EXAMPLES = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 

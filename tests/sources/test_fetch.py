@@ -15,7 +15,7 @@ from rag_assets.sources.scan import read_content, scan_root
 from rag_assets.sources.web import fetch as fetching
 from rag_assets.sources.web import http as web_http
 from rag_assets.sources.web.fetch import Validators, fetch, probe
-from tests.web_site import Page, Site, running_site
+from tests.support.web_site import Page, Site, running_site
 
 LATIN = {"Content-Type": "text/html; charset=iso-8859-1", "Last-Modified": "Wed, 01 May 2024 00:00:00 GMT"}
 

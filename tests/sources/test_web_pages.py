@@ -9,12 +9,12 @@ from itertools import count
 
 import pytest
 
-from rag_assets.documents import web_pages, web_sitemap
 from rag_assets.documents.checksum import bytes_checksum
 from rag_assets.errors import RootUnreadable
 from rag_assets.sources.scan import RootListing, SourceFile, read_content, scan_root
+from rag_assets.sources.web import pages, sitemap
 from rag_assets.sources.web.sitemap import is_sitemap
-from tests.web_site import Page, Site, running_site
+from tests.support.web_site import Page, Site, running_site
 
 OLD = "2024-05-01"
 OLD_NS = int(datetime(2024, 5, 1, tzinfo=UTC).timestamp() * 1e9)
@@ -173,7 +173,7 @@ def test_a_part_of_an_index_that_cannot_be_read_hides_the_whole_host(site: Site)
 def test_more_pages_than_the_limit_are_left_out_and_none_is_taken_for_gone(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(web_sitemap, "MAX_PAGES", 2)
+    monkeypatch.setattr(sitemap, "MAX_PAGES", 2)
     site.pages["/sitemap.xml"] = Page(_sitemap(site, *((f"/{n}", "") for n in range(5))))
     listing = scan_root(f"{site.url}/sitemap.xml")
     assert len(listing.files) == 2
@@ -181,7 +181,7 @@ def test_more_pages_than_the_limit_are_left_out_and_none_is_taken_for_gone(
 
 
 def test_no_more_pages_are_asked_for_in_one_scan_than_the_limit(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(web_pages, "MAX_PROBES", 1)
+    monkeypatch.setattr(pages, "MAX_PROBES", 1)
     site.pages |= {"/sitemap.xml": Page(_sitemap(site, ("/a", ""), ("/b", ""))), "/a": Page(b"new"), "/b": Page(b"new")}
     known = Known(1, 1, "old", None, None)
     first, second = scan_root(f"{site.url}/sitemap.xml", {f"{site.url}/{n}": known for n in "ab"}).files
@@ -209,7 +209,7 @@ def test_what_is_no_sitemap_is_an_error_and_not_an_empty_listing(site: Site, bod
 
 
 def test_a_sitemap_that_unpacks_without_end_is_refused(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(web_sitemap, "MAX_XML_BYTES", 2**20)
+    monkeypatch.setattr(sitemap, "MAX_XML_BYTES", 2**20)
     site.pages["/sitemap.xml.gz"] = Page(gzip.compress(bytes(2**21)))
     with pytest.raises(RootUnreadable, match="larger than 1 MB when unpacked"):
         scan_root(f"{site.url}/sitemap.xml.gz")

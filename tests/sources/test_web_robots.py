@@ -11,7 +11,7 @@ from rag_assets.errors import RootUnreadable
 from rag_assets.sources.web import robots as web_robots
 from rag_assets.sources.web.fetch import fetch
 from rag_assets.sources.web.robots import parse_robots
-from tests.web_site import Page, Site, running_site
+from tests.support.web_site import Page, Site, running_site
 
 
 @pytest.fixture

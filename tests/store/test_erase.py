@@ -14,7 +14,7 @@ from rag_assets.store.database import Database
 from rag_assets.store.erase import erasable, erase
 from rag_assets.store.partitions import drop_partition, partition_name
 from rag_assets.store.tenants import list_bots, list_tenants
-from tests.worlds import ingested
+from tests.support.worlds import ingested
 
 FILES = {
     "pump.md": "# Pump\n\nThe PX-4412 cuts in at 1.8 bar.\n",

@@ -18,8 +18,6 @@ from typing import Any
 import numpy as np
 import psycopg
 import pytest
-from kills_worker import POINTS, REPEATED, Job, kill_postgres
-from kills_world import PROFILE, Corpus, Reader, chunks_of, marker
 
 from rag_assets.embedding.registry import embedder_for
 from rag_assets.errors import DatabaseUnavailable
@@ -30,12 +28,14 @@ from rag_assets.store.migrate import migrate
 from rag_assets.store.profiles import add_spec
 from rag_assets.store.server import start_server, stop_server
 from rag_assets.store.tenants import add_root, add_tenant
+from tests.support.kills_world import PROFILE, Corpus, Reader, chunks_of, marker
+from tests.support.workers.kills_worker import POINTS, REPEATED, Job, kill_postgres
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 FILES = 60
 BOT = "support"
-WORKER = Path(__file__).parent.parent / "kills_worker.py"
+WORKER = Path(__file__).parents[1] / "support/workers/kills_worker.py"
 POSTGRES_VICTIMS = ("postmaster", "all", "backend")
 
 

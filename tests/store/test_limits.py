@@ -34,7 +34,7 @@ from rag_assets.store.limits import (
 )
 from rag_assets.store.profiles import add_spec
 from rag_assets.store.tenants import add_tenant
-from tests.gate_worker import PROFILE, Sent, Shift, busiest, sent_by, start
+from tests.support.workers.gate_worker import PROFILE, Sent, Shift, busiest, sent_by, start
 
 PAID = make_profile(name="paid", provider="google", model="gemini-embedding-2", dimensions=128)
 MILLION = 1_000_000  # tokens; 20 cents of that model

@@ -14,7 +14,7 @@ from rag_assets.store.erase import erase
 from rag_assets.store.migrate import is_current, migrate
 from rag_assets.store.profiles import seed_specs
 from rag_assets.store.server import start_server, stop_server
-from tests.worlds import ingested
+from tests.support.worlds import ingested
 
 pytestmark = pytest.mark.slow  # roles belong to the server, so it needs one of its own
 

@@ -23,7 +23,7 @@ from rag_assets.store.profiles import add_spec, built_profiles
 from rag_assets.store.promotion import Moved, pointers_of, promote, roll_back, set_canary
 from rag_assets.store.sql import query
 from rag_assets.store.tenants import spaces_of
-from tests.worlds import ingested, write_files
+from tests.support.worlds import ingested, write_files
 
 FILES = {f"note{n}.md": f"# Note {n}\n\n" + f"The valve of pump {n} is checked every week. " * 12 for n in range(8)}
 

@@ -18,7 +18,7 @@ from rag_assets.store.partitions import drop_partition
 from rag_assets.store.profiles import add_spec, built_profiles
 from rag_assets.store.promotion import promote, roll_back, set_canary
 from rag_assets.store.retirement import Dropped, drop_retired, droppable, retire
-from tests.worlds import ingested
+from tests.support.worlds import ingested
 
 FILES = {f"note{n}.md": f"# Note {n}\n\nThe valve of pump {n} is checked every week." for n in range(5)}
 BOT = ("acme", "support")

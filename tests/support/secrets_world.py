@@ -24,7 +24,7 @@ from psycopg import sql
 from rag_assets.automation.jobs import PAIR_JOB
 from rag_assets.store.database import with_database
 from rag_assets.store.server import running_url, stop_server
-from tests.embedding.google_server import (
+from tests.support.google_server import (
     Behaviour,
     Reply,
     close_in_the_body,
@@ -36,7 +36,7 @@ from tests.embedding.google_server import (
 )
 
 BOT, PROFILE = "help", "gemini"
-WORKER = Path(__file__).parent / "secrets_worker.py"
+WORKER = Path(__file__).parents[1] / "support/workers/secrets_worker.py"
 _random = random.SystemRandom()
 
 

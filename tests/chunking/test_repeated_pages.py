@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rag_assets.chunking import ChunkingSpec, chunk_document
-from rag_assets.documents.model import Block, Document
-from rag_assets.documents.pages import (
+from rag_assets.chunking.repeated_pages import (
     Page,
     adds_nothing,
     candidates,
@@ -17,8 +16,9 @@ from rag_assets.documents.pages import (
     distinct_parts,
     duplicates,
     repeated_blocks,
-    signature_of,
 )
+from rag_assets.documents.model import Block, Document
+from rag_assets.documents.page_signature import signature_of
 
 WORDS = [f"word{number}" for number in range(400)]
 NOTICE = "We use cookies to make this site better for you, and you can change that at any time."

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from rag_assets.chunking import ChunkingSpec
+from rag_assets.embedding.profiles import make_profile
 from rag_assets.ingest.run import IngestReport, ingest
 from rag_assets.store.database import Database
 from rag_assets.store.tenants import add_root, add_tenant
+
+HASH_PROFILE = make_profile(
+    name="hash-64",
+    provider="hash",
+    model="hash",
+    dimensions=64,
+    chunking=ChunkingSpec(size=300, overlap=30),
+)
 
 
 def write_files(folder: Path, files: Mapping[str, str]) -> Path:
@@ -31,3 +42,10 @@ def ingested(
     add_tenant(database, tenant, bot)
     add_root(database, tenant, bot, str(write_files(folder, files)))
     return ingest(database, tenant, bot, profile)
+
+
+def rewrite(path: Path, text: str | bytes) -> None:
+    """Write a file so that its time differs from the last one's, however fast the test is."""
+    before = path.stat().st_mtime_ns if path.exists() else 0
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    os.utime(path, ns=(before + 10**9, before + 10**9)) if before else None

@@ -45,7 +45,7 @@ class Sent:
 
 def start(shift: Shift) -> subprocess.Popen[str]:
     """A process at work; its output is for `sent_by`."""
-    words = [sys.executable, "-m", "tests.gate_worker", json.dumps(asdict(shift))]
+    words = [sys.executable, "-m", "tests.support.workers.gate_worker", json.dumps(asdict(shift))]
     return subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
 
 

@@ -22,8 +22,8 @@ from rag_assets.retrieval.results import RetrievalResult
 from rag_assets.store.database import Database
 from rag_assets.store.profiles import add_spec
 from rag_assets.store.tenants import add_root, add_tenant
-from tests.documents.test_pdf import pdf, says
-from tests.embedding.google_server import GoogleServer, google_server, media_text
+from tests.support.google_server import GoogleServer, google_server, media_text
+from tests.support.pdf_files import pdf, says
 
 PROFILE = make_profile(
     name="gemini-media",

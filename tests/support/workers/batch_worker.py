@@ -13,19 +13,19 @@ from collections.abc import Callable
 from typing import Any
 
 from rag_assets.embedding.providers.google_batch import GoogleBatches
-from rag_assets.ingest import batch_jobs, batch_submission
+from rag_assets.ingest.batch_api import collect, submit
 from rag_assets.ingest.run import ingest
 from rag_assets.store import batch_jobs as jobs
 from rag_assets.store.database import Database
 
 # What has just been done, in the order in which a job passes them.
 AFTER: dict[str, tuple[Any, str]] = {
-    "written down": (batch_submission._Submission, "_add_job"),
+    "written down": (submit._Submission, "_add_job"),
     "uploaded": (GoogleBatches, "upload"),
     "created": (GoogleBatches, "create"),
-    "handed over": (batch_submission._Submission, "_hand_over"),
+    "handed over": (submit._Submission, "_hand_over"),
     "downloaded": (GoogleBatches, "results"),
-    "compared": (batch_jobs._Collection, "_compare"),
+    "compared": (collect._Collection, "_compare"),
     "in the cache, not committed": (jobs, "finish_job"),
     "deleted at the provider": (GoogleBatches, "delete"),
 }

@@ -7,40 +7,19 @@ its words, and a block that many pages repeat stays on the first of them.
 from __future__ import annotations
 
 import re
-import zlib
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from hashlib import blake2b
 from uuid import UUID
 
-import numpy as np
-from numpy.typing import NDArray
-
 from rag_assets.chunking import ChunkingSpec, chunk_document
-from rag_assets.documents.model import Block, Chunk, Document
+from rag_assets.documents.model import Chunk, Document
+from rag_assets.documents.page_signature import PageSignature
 
 _WORD = re.compile(r"\w+")
-_SHINGLE = 5  # words
-_PERMUTATIONS, _BANDS = 64, 16  # 4 rows a band: pages that share half of their shingles nearly always meet in one
-_FEWEST_WORDS = 20  # below that, two pages look alike by chance
+_BANDS = 16  # of 4 permutations: pages that share half of their shingles nearly always meet in one
 _ALIKE = 0.8  # of the shingles, by the estimate of MinHash
 _FEWEST_PAGES, _SHARE_OF_PAGES = 5, 0.3  # a block on so many pages is boilerplate
-_REPEATABLE = ("paragraph", "list")
-
-_random = np.random.default_rng(7)  # the same in every process: signatures are kept and compared later
-_FACTORS = _random.integers(1, 2**63, _PERMUTATIONS, dtype=np.uint64) | np.uint64(1)
-_OFFSETS = _random.integers(0, 2**63, _PERMUTATIONS, dtype=np.uint64)
-_POWERS = np.array([pow(1_000_003, power, 2**64) for power in range(_SHINGLE)], dtype=np.uint64)
-
-
-@dataclass(frozen=True)
-class PageSignature:
-    """A page in short: MinHash (64,) uint64 of its shingles of 5 words (Broder, 1997), and a hash of each block, 0
-    where a block is not one that boilerplate is made of."""
-
-    minhash: NDArray[np.uint64]
-    blocks: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -50,34 +29,6 @@ class Page:
     id: UUID
     checksum: str
     signature: PageSignature
-
-
-def is_page(document: Document) -> bool:
-    """Whether the document is a web page."""
-    return document.content_type in ("text/html", "application/xhtml+xml")
-
-
-def signature_of(document: Document) -> PageSignature | None:
-    """The signature of a page; None where it is too short to be told from others."""
-    words = _WORD.findall(document.text.lower())
-    if len(words) < _FEWEST_WORDS:
-        return None
-    hashes = np.array([zlib.crc32(word.encode()) for word in words], dtype=np.uint64)
-    windows = np.lib.stride_tricks.sliding_window_view(hashes, _SHINGLE)
-    shingles = np.unique((windows * _POWERS).sum(axis=1, dtype=np.uint64))
-    minhash = np.full(_PERMUTATIONS, np.iinfo(np.uint64).max, dtype=np.uint64)
-    for part in np.array_split(shingles, len(shingles) // 4096 + 1):  # 2 MB at a time
-        mixed = part[:, None] * _FACTORS + _OFFSETS
-        mixed ^= mixed >> np.uint64(32)
-        minhash = np.minimum(minhash, (mixed * _FACTORS).min(axis=0))
-    return PageSignature(minhash, tuple(_block_hash(document, block) for block in document.blocks))
-
-
-def _block_hash(document: Document, block: Block) -> int:
-    if block.kind not in _REPEATABLE:
-        return 0
-    words = " ".join(document.text[block.start : block.end].lower().split())
-    return int.from_bytes(blake2b(words.encode(), digest_size=8).digest(), "big", signed=True)
 
 
 def candidates(pages: Sequence[Page]) -> Iterator[tuple[Page, Page]]:

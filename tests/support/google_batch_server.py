@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tests.embedding.google_server import Behaviour, GoogleServer, Reply, Route, google_server, vector_of
+from tests.support.google_server import Behaviour, GoogleServer, Reply, Route, google_server, vector_of
 
 Line = dict[str, Any]
 Change = Callable[[list[Line]], list[Line]]

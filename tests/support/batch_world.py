@@ -21,7 +21,7 @@ from rag_assets.store.database import Database
 from rag_assets.store.limits import set_profile_settings
 from rag_assets.store.profiles import add_spec
 from rag_assets.store.tenants import add_root, add_tenant
-from tests.embedding.google_batch_server import Batches, google_batches
+from tests.support.google_batch_server import Batches, google_batches
 
 PROFILE = make_profile(name="gemini-batch", provider="google", model="gemini-embedding-2", dimensions=128)
 PREFIX = "title: none | text: "
