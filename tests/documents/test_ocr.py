@@ -82,10 +82,10 @@ def test_an_engine_that_no_other_process_could_use_is_refused_at_once() -> None:
 
 
 def test_an_engine_that_cannot_be_imported_says_so() -> None:
-    register_ocr("tiny_ocr:missing")
+    register_ocr("tests.support.tiny_ocr:missing")
     (record,) = parse(pdf(bars("Scan")), "scan.pdf")
     assert record.status == "failed"
-    assert "tiny_ocr:missing" in (record.error or "")
+    assert "tests.support.tiny_ocr:missing" in (record.error or "")
 
 
 def test_an_installed_package_can_bring_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,4 +98,4 @@ def test_an_installed_package_can_bring_the_engine(monkeypatch: pytest.MonkeyPat
         assert record.document.text == "Scan"
     finally:
         ocr._installed.cache_clear()
-    assert "tiny_ocr" in sys.modules
+    assert "tests.support.tiny_ocr" in sys.modules
