@@ -125,7 +125,7 @@ def _judge(database: Database, built: BuiltProfile, config: EvalConfig) -> _Judg
 )
 def evaluation(
     context: dg.AssetExecutionContext, config: EvalConfig, postgres: Postgres
-) -> Iterator[dg.MaterializeResult | dg.AssetCheckResult]:
+) -> Iterator[dg.MaterializeResult[None] | dg.AssetCheckResult]:
     began = time.monotonic()
     tenant, profile = pair_of(context)
     with working(context):
@@ -281,7 +281,9 @@ def _regression_check(earlier: dict[str, EarlierRun | None]) -> dg.AssetCheckRes
     owners=OWNERS,
     kinds={"postgres"},
 )
-def active_profile(context: dg.AssetExecutionContext, config: EvalConfig, postgres: Postgres) -> dg.MaterializeResult:
+def active_profile(
+    context: dg.AssetExecutionContext, config: EvalConfig, postgres: Postgres
+) -> dg.MaterializeResult[None]:
     """The pointer to the profile that serves. It moves on a passed verdict only, which its statement requires too."""
     moved, refused = {}, []
     with working(context):

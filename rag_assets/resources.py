@@ -11,7 +11,7 @@ from rag_assets.store.profiles import seed_specs
 _prepared: set[str] = set()
 
 
-class Postgres(dg.ConfigurableResource):
+class Postgres(dg.ConfigurableResource[None]):
     """The database of `url`, or else the one that `DATABASE_URL` or `RAG_HOME` name when it is asked for.
 
     Nothing is touched before `database()` is called, so that definitions load with no database at hand.

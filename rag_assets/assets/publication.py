@@ -22,7 +22,7 @@ from rag_assets.resources import Postgres
 )
 def knowledge_chunks(
     context: dg.AssetExecutionContext, config: IngestConfig, postgres: Postgres, profile_embeddings: pa.Table
-) -> dg.MaterializeResult:
+) -> dg.MaterializeResult[None]:
     """What retrieval searches: each source's chunks replace its older ones in one transaction, and those of
     deleted sources go. The first profile that is complete for a bot becomes its active one."""
     began = time.monotonic()

@@ -8,7 +8,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from rag_assets.commands.evaluate import HEADLINE, check_keys, eval_app, measured_payload, show_measured
+from rag_assets.commands.evaluate import HEADLINE, check_keys, measured_payload, show_measured
+from rag_assets.commands.evaluate import eval_app as eval_app
 from rag_assets.commands.options import Bot, Json, SearchMode, Tenant
 from rag_assets.commands.session import ready_database
 from rag_assets.commands.shell import Answer

@@ -30,7 +30,8 @@ def is_dead(mark: str) -> bool:
         if host != socket.gethostname():
             return False
         # Clock adjustments move the computed start time by a second or so.
-        return abs(psutil.Process(int(pid)).create_time() - float(started)) > 5
+        began: float = psutil.Process(int(pid)).create_time()
+        return abs(began - float(started)) > 5
     except ValueError:
         return False
     except psutil.NoSuchProcess:
