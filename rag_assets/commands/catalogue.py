@@ -16,11 +16,7 @@ if TYPE_CHECKING:
     from rag_assets.chunking import ChunkingSpec
     from rag_assets.embedding.profiles import EmbeddingProfile
 
-tenant_app = typer.Typer(no_args_is_help=True, help="Tenants and their bots.")
-profile_app = typer.Typer(no_args_is_help=True, help="Embedding profiles: how text becomes vectors.")
 
-
-@tenant_app.command("add")
 def add_tenant(
     tenant: Annotated[str, typer.Argument(help="Key of the tenant: a-z, 0-9, '-' and '_'.")],
     bot: Annotated[str | None, typer.Option("--bot", help="Create this bot of the tenant as well.")] = None,
@@ -41,7 +37,6 @@ def add_tenant(
     return Answer(payload, lambda console: console.print(text, markup=False))
 
 
-@tenant_app.command("list")
 def list_tenants(as_json: Json = False) -> Answer:
     """List all tenants with their bots."""
     from rag_assets.store import tenants
@@ -61,7 +56,6 @@ def list_tenants(as_json: Json = False) -> Answer:
     return Answer({"tenants": found}, show)
 
 
-@profile_app.command("list")
 def list_profiles(as_json: Json = False) -> Answer:
     """List the profiles that any bot may be ingested with."""
     from rag_assets.store.profiles import list_specs
@@ -78,7 +72,6 @@ def list_profiles(as_json: Json = False) -> Answer:
     return Answer({"profiles": [profile_payload(profile) for profile in profiles]}, show)
 
 
-@profile_app.command("show")
 def show_profile(name: Annotated[str, typer.Argument(help="Name of the profile.")], as_json: Json = False) -> Answer:
     """Show everything that one profile fixes."""
     from rag_assets.keys import check_key
@@ -90,7 +83,6 @@ def show_profile(name: Annotated[str, typer.Argument(help="Name of the profile."
     return Answer(profile_payload(profile), lambda console: _show_profile(console, profile))
 
 
-@profile_app.command("diff")
 def diff_profiles(
     first: Annotated[str, typer.Argument(metavar="P", help="Name of a profile.", show_default=False)],
     second: Annotated[str, typer.Argument(metavar="Q", help="Name of another.", show_default=False)],

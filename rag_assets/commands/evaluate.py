@@ -36,10 +36,7 @@ Qrels = Annotated[
     typer.Option(help="Other labels for the imported queries. (default: those imported)", show_default=False),
 ]
 
-eval_app = typer.Typer(no_args_is_help=True, help="Labelled queries: measure profiles, and judge candidates by them.")
 
-
-@eval_app.command("import")
 def import_command(
     folder: Annotated[
         Path,
@@ -84,7 +81,6 @@ def import_command(
     return Answer(payload, lambda console: _show_import(console, payload))
 
 
-@eval_app.command("run")
 def run(
     tenant: Tenant,
     bot: Bot,
@@ -115,7 +111,6 @@ def run(
     return Answer(payload, lambda console: show_measured(console, [payload], done.problems))
 
 
-@eval_app.command("gate")
 def gate(
     tenant: Tenant,
     bot: Bot,
@@ -176,7 +171,6 @@ def gate(
     return Answer(payload, lambda console: _show_gate(console, payload), found.verdict.exit_code)
 
 
-@eval_app.command("report")
 def report(
     tenant: Tenant,
     bot: Bot,

@@ -1,15 +1,14 @@
-"""`rag up`, `rag down`, `rag dev`."""
+"""`rag up` and `rag down`."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
-import typer
 from rich.console import Console
 
 from rag_assets.commands.options import Json
-from rag_assets.commands.session import connect, ready_database, set_up
-from rag_assets.commands.shell import Answer, note
+from rag_assets.commands.session import connect, set_up
+from rag_assets.commands.shell import Answer
 from rag_assets.settings import load_settings
 
 
@@ -54,16 +53,3 @@ def down(as_json: Json = False) -> Answer:
         text = f"stopped the database in {settings.home}" if stopped else f"no database runs in {settings.home}"
     payload = {"stopped": stopped, "message": text}
     return Answer(payload, lambda console: console.print(text, markup=False, soft_wrap=True))
-
-
-def dev(
-    port: Annotated[int, typer.Option(help="Port of the Dagster UI.", min=1, max=65535)] = 3000,
-    host: Annotated[str, typer.Option(help="Address that the Dagster UI listens on.")] = "127.0.0.1",
-) -> int:
-    """Run the Dagster UI and daemon, with the database up and the sensors on; Ctrl-C ends it."""
-    from rag_assets import launch
-
-    settings = load_settings()
-    with ready_database(settings):
-        note(f"Dagster UI: http://{host}:{port} (ready in some seconds; Ctrl-C ends it)", "bold")
-    return launch.dev(settings, host, port)

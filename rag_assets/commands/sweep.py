@@ -9,7 +9,6 @@ from rich.console import Console
 from rich.table import Table
 
 from rag_assets.commands.evaluate import HEADLINE, check_keys, measured_payload, show_measured
-from rag_assets.commands.evaluate import eval_app as eval_app
 from rag_assets.commands.options import Bot, Json, SearchMode, Tenant
 from rag_assets.commands.session import ready_database
 from rag_assets.commands.shell import Answer
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from rag_assets.store.database import Database
 
 
-@eval_app.command("sweep")
 def sweep(
     tenant: Tenant,
     bot: Bot,
@@ -51,7 +49,6 @@ def sweep(
     return Answer(payload, lambda console: show_measured(console, rows, tuple(problems)))
 
 
-@eval_app.command("tune")
 def tune(
     tenant: Tenant,
     bot: Bot,

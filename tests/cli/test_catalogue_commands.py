@@ -1,8 +1,12 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
+import typer
+
+from rag_assets.cli import app
+from rag_assets.commands.lazy import LazyCommand
 
 if TYPE_CHECKING:
     from tests.support.command_line import Rag
@@ -77,6 +81,8 @@ def test_a_name_never_changes_its_meaning(rag: Rag) -> None:
         ("profile show", "UsageError", "NAME"),
         ("tenant add", "UsageError", "TENANT"),
         ("nonsense", "UsageError", "nonsense"),
+        ("serach", "UsageError", "Did you mean 'search'"),
+        ("eval gat", "UsageError", "Did you mean 'gate'"),
         ("up --nope", "UsageError", "--nope"),
     ],
 )  # fmt: skip
@@ -91,17 +97,27 @@ def test_the_ui_wants_a_port_that_exists(rag: Rag) -> None:
 
 
 def test_every_option_and_command_has_help(rag: Rag) -> None:
-    import typer
-
-    from rag_assets.cli import app
-
-    def walk(command: object, path: str) -> list[str]:
-        bare = [f"{path} {param.name}" for param in command.params if not getattr(param, "help", "")]  # type: ignore[attr-defined]
+    def walk(command: Any, path: str) -> list[str]:
+        bare = [f"{path} {param.name}" for param in command.params if not getattr(param, "help", "")]
         for name, child in getattr(command, "commands", {}).items():
-            bare += walk(child, f"{path} {name}") + ([] if child.help else [f"{path} {name}"])
+            found = child.load() if isinstance(child, LazyCommand) else child
+            bare += walk(found, f"{path} {name}") + ([] if found.help else [f"{path} {name}"])
         return bare
 
     assert walk(typer.main.get_command(app), "rag") == []
+
+
+def _lazy(group: Any) -> list[LazyCommand]:
+    return [
+        one for child in group.commands.values() for one in (_lazy(child) if hasattr(child, "commands") else [child])
+    ]
+
+
+@pytest.mark.parametrize("command", _lazy(typer.main.get_command(app)), ids=lambda command: command.target)
+def test_the_list_of_commands_says_of_each_what_its_own_help_begins_with(command: LazyCommand) -> None:
+    loaded = command.load()
+    assert loaded.name == command.name
+    assert " ".join((loaded.help or "").partition("\n\n")[0].split()) == command.help
 
 
 def test_the_version_is_that_of_the_package(rag: Rag) -> None:

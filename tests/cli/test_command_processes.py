@@ -69,6 +69,20 @@ def test_a_quick_command_does_not_load_dagster(filled: str, words: tuple[str, ..
     assert run.stderr.splitlines()[-1] == "dagster loaded: False"
 
 
+@pytest.mark.parametrize("words", [["--help"], ["eval", "--help"], ["tenant"], ["nonsense"]], ids=" ".join)
+def test_a_list_of_commands_imports_none_of_them(words: list[str]) -> None:
+    code = (
+        "import atexit, pathlib, sys\n"
+        "from rag_assets import cli, commands\n"
+        "files = {path.stem for path in pathlib.Path(commands.__path__[0]).glob('*.py')}\n"
+        "loaded = lambda: sorted(file for file in files if f'rag_assets.commands.{file}' in sys.modules)\n"
+        "atexit.register(lambda: print('loaded:', loaded(), file=sys.stderr))\n"
+        "cli.app(sys.argv[1:])\n"
+    )
+    run = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=False)
+    assert run.stderr.splitlines()[-1] == "loaded: ['lazy', 'listing', 'shell']"
+
+
 def test_an_ingest_prints_one_json_object_and_nothing_else(documents: Path) -> None:
     run = _run("ingest", str(documents), "--tenant", "pure", "--bot", "b", "--profile", "tiny", "--json")
     assert run.returncode == 0, run.stderr
