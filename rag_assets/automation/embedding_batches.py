@@ -13,6 +13,7 @@ from rag_assets.automation.jobs import ingest_pair
 from rag_assets.automation.new_sources import request_of
 from rag_assets.automation.work import Work, digest, next_attempt
 from rag_assets.errors import DatabaseUnavailable
+from rag_assets.ingest.batch_api.collect import poll_jobs
 from rag_assets.partitions import ensure_partitions
 from rag_assets.resources import Postgres
 from rag_assets.store.batch_jobs import Job, tenants_with_open_jobs
@@ -48,10 +49,6 @@ def embedding_batches(context: dg.SensorEvaluationContext, postgres: Postgres) -
 
 def _works(context: dg.SensorEvaluationContext, database: Database, names: Sequence[str]) -> list[Work]:
     """The pairs that have something to collect. A tenant that cannot be looked at does not stop the others."""
-    from rag_assets.ingest.batch_api.collect import (
-        poll_jobs,  # loads the provider's library, which most places never need
-    )
-
     began = time.monotonic()
     works = []
     for tenant in names:

@@ -129,6 +129,7 @@ def profile_limit(
 
     Nothing of this changes a vector, so it may be changed at any time.
     """
+    from rag_assets.embedding.models import batch_providers
     from rag_assets.keys import check_key
     from rag_assets.store.limits import profile_settings, set_profile_settings
     from rag_assets.store.profiles import get_spec
@@ -137,8 +138,9 @@ def profile_limit(
     with ready_database() as database:
         with database.transaction("ingest", {}) as connection:
             spec = get_spec(connection, name)
-        if mode is SubmitMode.batch and spec.model_info.batch_price_usd is None:
-            raise UsageError(f"{spec.provider}/{spec.model} has no batch API")
+        if mode is SubmitMode.batch and not spec.model_info.has_batch_api:
+            known = f"providers with one: {batch_providers()}"
+            raise UsageError(f"{spec.provider}/{spec.model} has no batch API; {known}")
         if mode is not None or max_cost_usd is not None or no_max_cost:
             set_profile_settings(
                 database,

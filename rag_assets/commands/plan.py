@@ -145,7 +145,7 @@ def _show_price(console: Console, payload: dict[str, Any]) -> None:
     sync, batch, ceiling = payload["cost_usd"]["sync"], payload["cost_usd"]["batch"], payload["ceiling"]
     if sync or batch is not None:
         through_batch = "" if batch is None else f", or ${batch:.4f} through the batch API"
-        console.print(f"price: about ${sync:.4f}{through_batch}; the profile is set to {payload['mode']}")
+        console.print(f"price: about ${sync:.4f}{through_batch}; {_mode(payload)}")
     if payload["seconds"]["sync"] is not None:
         console.print(f"time at the rate limits: about {_duration(payload['seconds']['sync'])}")
     if ceiling["max_cost_usd"] is not None:
@@ -158,6 +158,12 @@ def _show_price(console: Console, payload: dict[str, Any]) -> None:
         else:
             raise_it = f"rag profile limit {payload['profile']} --max-cost-usd N"
             console.print(Text(f"{text}: that is not enough, and a run will stop there. {raise_it}", style="red"))
+
+
+def _mode(payload: dict[str, Any]) -> str:
+    if payload["mode"] == "batch" and payload["cost_usd"]["batch"] is None:
+        return "the profile is set to batch, and its model has no batch API: it is embedded at once, at this price"
+    return f"the profile is set to {payload['mode']}"
 
 
 def _duration(seconds: float) -> str:

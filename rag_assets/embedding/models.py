@@ -6,6 +6,7 @@ the pages. Both change: a price here is for planning, the provider's bill is the
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -13,6 +14,7 @@ from typing import Literal
 
 WORDLLAMA_MAX_TOKENS = 8192  # a bound on work and memory: the static model itself has no context window
 ANY_DIMENSIONS = range(1, 4001)
+_BYTES_PER_TOKEN = 4  # what English prose comes to; other scripts and numbers need more tokens a character
 MEDIA_PAGES = 6  # of a PDF that is embedded as such
 MEDIA_TOKENS = 258  # of a picture, or of a page of a PDF
 
@@ -27,7 +29,8 @@ class ModelInfo:
         kind: a `generation` model is refused for embedding.
         dimensions: the sizes that its vectors may have, as a tuple of choices or a `range`.
         max_input_tokens: of one text; None where a text of any length is read to its end, or only the server knows.
-        price_usd, batch_price_usd: per million input tokens, at once and through a batch API (None: it has none).
+        price_usd, batch_price_usd: per million input tokens, at once and through a batch API (None: it has none
+            that is used here).
         task_scheme: how the model is told queries from documents. `gemini-prefix`: in the text; `gemini-task-type`:
             a field of the request; `model-family`: a prefix that the model was trained with, by its name.
         truncated_normalised: whether vectors shorter than the model's own come at unit length.
@@ -57,6 +60,11 @@ class ModelInfo:
         *head, last = map(str, self.dimensions)
         return f"{', '.join(head)} or {last}" if head else last
 
+    @property
+    def has_batch_api(self) -> bool:
+        """Whether texts can be embedded through the provider's batch API: what has no price there cannot."""
+        return self.batch_price_usd is not None
+
     def cost_usd(self, tokens: int, batch: bool = False) -> float:
         """The price of so many input tokens; that of the batch API where it has one and it is asked for."""
         per_million = self.batch_price_usd if batch and self.batch_price_usd is not None else self.price_usd
@@ -85,15 +93,15 @@ MODELS: tuple[ModelInfo, ...] = (
     ModelInfo("google", "gemma-*", kind="generation"),
     ModelInfo(
         "openai-compatible", "text-embedding-3-small", dimensions=range(1, 1537), max_input_tokens=8191,
-        price_usd=0.02, batch_price_usd=0.01, batch_items=256, batch_bytes=_OPENAI_BYTES,
+        price_usd=0.02, batch_items=256, batch_bytes=_OPENAI_BYTES,
     ),
     ModelInfo(
         "openai-compatible", "text-embedding-3-large", dimensions=range(1, 3073), max_input_tokens=8191,
-        price_usd=0.13, batch_price_usd=0.065, batch_items=256, batch_bytes=_OPENAI_BYTES,
+        price_usd=0.13, batch_items=256, batch_bytes=_OPENAI_BYTES,
     ),
     ModelInfo(
         "openai-compatible", "text-embedding-ada-002", dimensions=(1536,), max_input_tokens=8191,
-        price_usd=0.10, batch_price_usd=0.05, batch_items=256, batch_bytes=_OPENAI_BYTES,
+        price_usd=0.10, batch_items=256, batch_bytes=_OPENAI_BYTES,
     ),
     *(  # embedding models whose names end like those of chat models
         ModelInfo("openai-compatible", pattern, task_scheme="model-family", batch_items=32, batch_bytes=_OPENAI_BYTES)
@@ -133,8 +141,18 @@ def model_info(provider: str, model: str) -> ModelInfo:
     raise ValueError(f"unknown model {model!r} of provider {provider!r}: known are {known}")
 
 
+def batch_providers() -> str:
+    """The providers that have models with a batch API, for an error message."""
+    return _names(info for info in MODELS if info.has_batch_api)
+
+
 def _names(models: Iterable[ModelInfo]) -> str:
     return ", ".join(dict.fromkeys(info.provider for info in models))
+
+
+def estimated_tokens(text: str) -> int:
+    """Tokens of a text where nobody has counted them: its UTF-8 bytes / 4, rounded up."""
+    return math.ceil(len(text.encode("utf-8")) / _BYTES_PER_TOKEN)
 
 
 def usd(amount: float) -> str:

@@ -1,10 +1,11 @@
-"""What every embedder offers: one object per profile embeds its documents and its queries."""
+"""What every embedder offers: one object per profile embeds its documents and its queries, and where the provider has
+a batch API, another one its backlog."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -109,4 +110,97 @@ class MediaEmbedder(Embedder, Protocol):
     def embed_media(self, data: bytes, mime_type: str, caller: Caller = NOBODY) -> Embedded:
         """Embed one file as such; vectors (1, d) in the space of the texts. Raises `TextRefused` for one that is
         damaged, too large, or of a kind that the model does not read."""
+        ...
+
+
+Outcome = Literal["open", "succeeded", "failed"]
+
+
+@dataclass(frozen=True)
+class BatchAnswer:
+    """What came back for one text of a batch job: a vector, as the provider sent it, or an error in our words."""
+
+    values: list[float] = field(default_factory=list)
+    tokens: int | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True)
+class RemoteJob:
+    """A batch job as the provider shows it. `state` is the provider's word, and `outcome` what it means; a state that
+    nobody knows leaves the job `open`. `inline` are answers without keys, in the order of the texts."""
+
+    name: str
+    state: str
+    outcome: Outcome
+    result_file: str | None = None
+    inline: tuple[BatchAnswer, ...] | None = None
+
+
+class BatchEmbedder(Protocol):
+    """The batch jobs of one profile: files of texts at the provider, which answers them at a lower price in its time.
+
+    Methods that ask the provider raise `ProviderUnavailable`, `ProviderRefused`, `TextRefused` or another
+    `EmbeddingError`, as `rag_assets.errors` describes them. None of them says what is in a text.
+    """
+
+    def sendable(self, text: str) -> str | None:
+        """The text as a line of a job may hold it; None for one that only `Embedder.embed_documents` can deal with."""
+        ...
+
+    def tokens(self, text: str) -> int:
+        """The estimated tokens that the model reads of a text."""
+        ...
+
+    def line(self, key: str, text: str) -> bytes:
+        """One line of a job's file. `text` is as `sendable` returned it."""
+        ...
+
+    def upload(self, file: str, lines: Iterable[bytes]) -> None:
+        """Upload the lines as the file of this name (`files/` and at most 40 lower-case letters, digits and dashes).
+
+        It is tried once: where it fails, take another name, because a part of the first may be there.
+        """
+        ...
+
+    def create(self, display_name: str, file: str) -> str | None:
+        """Make the job of an uploaded file and return its name; None where the queue of the account is full.
+
+        Raises:
+            ProviderUnavailable: nobody knows whether there is a job: look for it with `find` later.
+            EmbeddingError: there is none.
+        """
+        ...
+
+    def find(self, display_name: str) -> str | None:
+        """The name of the job with this display name, or None."""
+        ...
+
+    def get(self, name: str, *, briefly: bool = False) -> RemoteJob | None:
+        """The job as it is now, or None if there is none of this name. `briefly`: one try, for who looks again."""
+        ...
+
+    def results(self, job: RemoteJob) -> list[tuple[str, BatchAnswer]]:
+        """The key and the answer of each line of the result file, in the file's order. Nothing is checked but the
+        form.
+
+        Raises:
+            EmbeddingError: a line is not what an answer looks like, or there is no file.
+        """
+        ...
+
+    def cancel(self, name: str) -> None:
+        """Ask that the job be stopped; one that has ended or is gone is left as it is."""
+        ...
+
+    def delete(self, name: str) -> None:
+        """Delete the job at the provider; one that is gone is no error."""
+        ...
+
+    def delete_file(self, file: str) -> None:
+        """Delete a file at the provider; one that is gone is no error."""
+        ...
+
+    def close(self) -> None:
+        """Close the connections to the provider."""
         ...

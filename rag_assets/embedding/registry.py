@@ -6,8 +6,8 @@ from importlib import import_module
 from threading import Lock
 
 from rag_assets.embedding.profiles import EmbeddingProfile
-from rag_assets.embedding.protocol import Embedder
-from rag_assets.errors import InvalidProfile
+from rag_assets.embedding.protocol import BatchEmbedder, Embedder
+from rag_assets.errors import EmbeddingError, InvalidProfile
 
 _MODULES = {
     "wordllama": "rag_assets.embedding.providers.wordllama",
@@ -16,6 +16,8 @@ _MODULES = {
     "openai-compatible": "rag_assets.embedding.providers.openai",
     "google": "rag_assets.embedding.providers.google",
 }
+# Of the providers whose models have a batch price.
+_BATCH_MODULES = {"google": "rag_assets.embedding.providers.google_batch"}
 _loaded: dict[str, Embedder] = {}
 _loading = Lock()
 
@@ -42,3 +44,16 @@ def _build(profile: EmbeddingProfile) -> Embedder:
         raise InvalidProfile(f"no embedder for provider {profile.provider!r}: known are {', '.join(_MODULES)}")
     embedder: Embedder = import_module(module).build(profile)
     return embedder
+
+
+def batch_embedder_for(profile: EmbeddingProfile) -> BatchEmbedder:
+    """The batch jobs of a profile whose model `has_batch_api`; to be closed by who asked for it.
+
+    Raises:
+        EmbeddingError: the model has no batch API, or the provider's packages are missing.
+    """
+    module = _BATCH_MODULES.get(profile.provider)
+    if module is None or not profile.model_info.has_batch_api:
+        raise EmbeddingError(f"{profile.provider}/{profile.model} has no batch API")
+    batches: BatchEmbedder = import_module(module).build_batches(profile)
+    return batches

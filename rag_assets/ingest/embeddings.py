@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from rag_assets.documents.model import embedding_text
 from rag_assets.embedding.cached import CachedEmbedding, embed_documents_cached
+from rag_assets.embedding.models import estimated_tokens
 from rag_assets.embedding.protocol import Caller
-from rag_assets.embedding.providers.requests import estimated_tokens
 from rag_assets.embedding.registry import embedder_for
-from rag_assets.ingest.batch_api.backlog import Held, backfill, has_batches
+from rag_assets.ingest.batch_api.backlog import Held, backfill
 from rag_assets.ingest.media import embed_media
 from rag_assets.ingest.sources import Failure
 from rag_assets.progress import stage
@@ -105,7 +105,7 @@ def _embed_profile(
     table = with_vectors(chunks.take(pa.array(ready, pa.int64())) if backlog.held else chunks, result.vectors)
     if result.refused:
         table = _without_refused(database, built, table, result.refused, report)
-    if has_batches(built.profile):
+    if built.profile.model_info.has_batch_api:
         table = _without_waiting(database, built, chunks, held, table, report)
     _progress(database, built, table)
     return table

@@ -165,7 +165,7 @@ def price_of(database: Database, tenant: str, profile: EmbeddingProfile, work: W
     media_usd = work.media_tokens_to_embed * info.media_price_usd / 1e6  # files are embedded at once in either mode
     return Price(
         sync_usd=info.cost_usd(text_tokens) + media_usd,
-        batch_usd=None if info.batch_price_usd is None else info.cost_usd(text_tokens, batch=True) + media_usd,
+        batch_usd=info.cost_usd(text_tokens, batch=True) + media_usd if info.has_batch_api else None,
         sync_seconds=max(seconds, default=None),
         mode=settings.mode,
         ceiling_usd=settings.max_cost_usd,

@@ -55,7 +55,7 @@ def test_the_limit_of_the_account_is_shown_with_every_tenants_own(rag: Rag) -> N
         ("profile limit static-64 --max-cost-usd -1", "UsageError", "ceiling"),
         ("profile limit static-64 --max-cost-usd nan", "UsageError", "ceiling"),
         ("profile limit static-64 --max-cost-usd 5 --no-max-cost", "UsageError", "ceiling"),
-        ("profile limit static-64 --mode batch", "UsageError", "batch API"),
+        ("profile limit static-64 --mode batch", "UsageError", "no batch API; providers with one: google"),
     ],
 )
 def test_wrong_use_ends_with_2_and_changes_nothing(rag: Rag, words: str, kind: str, part: str) -> None:
@@ -77,3 +77,12 @@ def test_what_a_profile_may_cost_is_changed_in_part_and_changes_no_profile(rag: 
     assert "at most $2.50 for each tenant, mode batch" in rag("profile", "limit", "dear").stdout
     assert rag.json("profile", "limit", "dear", "--no-max-cost")["max_cost_usd"] is None
     assert rag.json("profile", "show", "dear")["spec_hash"] == before["spec_hash"]
+
+
+def test_batch_mode_is_refused_where_the_provider_is_not_asked_by_batch(rag: Rag) -> None:
+    rag("profile", "add", "openai", *["--provider", "openai-compatible", "--model", "text-embedding-3-small"],
+        "--dimensions", "64")  # fmt: skip
+    kind, message = rag.error("profile", "limit", "openai", "--mode", "batch")
+    assert kind == "UsageError"
+    assert "openai-compatible/text-embedding-3-small has no batch API; providers with one: google" in message
+    assert rag.json("profile", "limit", "openai")["mode"] == "sync"

@@ -16,6 +16,7 @@ from rag_assets.ingest.pairs import enable_pair
 from rag_assets.ingest.run import ingest
 from rag_assets.store.cache import PgVectorCache
 from rag_assets.store.database import Database
+from rag_assets.store.limits import set_profile_settings
 from rag_assets.store.tenants import add_root, add_tenant
 
 if TYPE_CHECKING:
@@ -122,6 +123,25 @@ def test_a_plan_beyond_the_ceiling_says_so_and_so_does_a_dry_run(rag: Rag, fille
         assert rag.json(*dry_run)["ceiling"]["fits"] is True
     finally:
         rag("profile", "limit", "gemini", "--no-max-cost", "--mode", "sync")
+
+
+def test_a_provider_that_is_not_asked_by_batch_has_no_batch_price_whatever_the_profile_is_set_to(
+    rag: Rag, filled: str
+) -> None:
+    rag("profile", "add", "small", *["--provider", "openai-compatible", "--model", "text-embedding-3-small"],
+        "--dimensions", "64")  # fmt: skip
+    words = ("plan", "--tenant", filled, "--profile", "small")
+    database = Database.from_settings()
+    set_profile_settings(database, "small", mode="batch")  # as it was once accepted
+    try:
+        plan = rag.json(*words)
+        shown = rag(*words).stdout
+    finally:
+        set_profile_settings(database, "small", mode="sync")
+        database.close()
+    assert plan["cost_usd"] == {"sync": pytest.approx(plan["tokens"] * 0.02 / 1e6), "batch": None}
+    assert "embedded at once, at this price" in shown
+    assert "through the batch API" not in shown
 
 
 def test_many_files_are_sampled_and_the_rest_is_estimated(

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rag_assets.embedding.models import estimated_tokens
 from rag_assets.embedding.profiles import EmbeddingProfile, make_profile
 from rag_assets.embedding.protocol import OpenGate
 from rag_assets.embedding.providers.requests import (
@@ -20,7 +21,6 @@ from rag_assets.embedding.providers.requests import (
     Transient,
     api_key,
     call_with_retries,
-    estimated_tokens,
     find_key,
     json_bytes,
     plan_batches,

@@ -17,7 +17,7 @@ from google.genai import types
 from numpy.typing import NDArray
 
 from rag_assets.embedding.check import check_texts, checked
-from rag_assets.embedding.models import MEDIA_PAGES, MEDIA_TOKENS
+from rag_assets.embedding.models import MEDIA_PAGES, MEDIA_TOKENS, estimated_tokens
 from rag_assets.embedding.profiles import EmbeddingProfile
 from rag_assets.embedding.protocol import NOBODY, Caller, Embedded, Embedder, Gate, OpenGate, Usage
 from rag_assets.embedding.providers.google_client import GoogleClient
@@ -27,7 +27,6 @@ from rag_assets.embedding.providers.requests import (
     FOR_QUERIES,
     RetryPolicy,
     call_with_retries,
-    estimated_tokens,
     json_bytes,
     plan_batches,
 )

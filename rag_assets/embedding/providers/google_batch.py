@@ -12,18 +12,18 @@ import json
 import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 from google import genai
 from google.genai import errors, types
 
 from rag_assets.embedding.check import check_texts
+from rag_assets.embedding.models import estimated_tokens
 from rag_assets.embedding.profiles import EmbeddingProfile
-from rag_assets.embedding.protocol import OpenGate
+from rag_assets.embedding.protocol import BatchAnswer, BatchEmbedder, OpenGate, Outcome, RemoteJob
 from rag_assets.embedding.providers.google_client import GoogleClient
 from rag_assets.embedding.providers.google_texts import Cutter, role_of
-from rag_assets.embedding.providers.requests import RetryPolicy, call_with_retries, estimated_tokens
+from rag_assets.embedding.providers.requests import RetryPolicy, call_with_retries
 from rag_assets.errors import EmbeddingError, TextRefused
 
 FOR_CALLS = RetryPolicy(deadline_seconds=180, attempts=5, attempt_seconds=30)
@@ -34,7 +34,6 @@ _PAGE = 100
 _PAGES = 50  # of jobs that are looked through for one by its name; Google runs at most 100 at a time
 _GONE = (403, 404)  # Google says 403 of a file that does not exist
 
-Outcome = Literal["open", "succeeded", "failed"]
 _OUTCOMES: Mapping[str, Outcome] = {
     "SUCCEEDED": "succeeded",
     "PARTIALLY_SUCCEEDED": "succeeded",
@@ -44,31 +43,6 @@ _OUTCOMES: Mapping[str, Outcome] = {
 }
 
 _Answer = TypeVar("_Answer")
-
-
-@dataclass(frozen=True)
-class RemoteJob:
-    """A job as the provider shows it. `state` is Google's word without its prefix: `RUNNING`; a state that nobody
-    knows leaves the job `open`. `inline` are answers without keys, in the order of the texts."""
-
-    name: str
-    display_name: str
-    state: str
-    result_file: str | None = None
-    inline: tuple[Answer, ...] | None = None
-
-    @property
-    def outcome(self) -> Outcome:
-        return _OUTCOMES.get(self.state, "open")
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What came back for one text: a vector, or an error in our words."""
-
-    values: list[float] = field(default_factory=list)
-    tokens: int | None = None
-    error: str | None = None
 
 
 class GoogleBatches:
@@ -82,8 +56,8 @@ class GoogleBatches:
         self._calls = calls
 
     def sendable(self, text: str) -> str | None:
-        """The text with its prefix, as a line of a job may hold it; None for one that is refused or may have to be cut
-        into pieces: that is for `GoogleEmbedder`."""
+        """See `BatchEmbedder.sendable`: the text with its prefix; None for one that is refused or may have to be cut
+        into pieces."""
         try:
             check_texts([text])
         except TextRefused:
@@ -91,11 +65,11 @@ class GoogleBatches:
         return self._role.prefix + text if self._cutter.pieces(text) == [text] else None
 
     def tokens(self, text: str) -> int:
-        """The estimated tokens of a text with its prefix."""
+        """See `BatchEmbedder.tokens`."""
         return estimated_tokens(self._role.prefix + text)
 
     def line(self, key: str, text: str) -> bytes:
-        """One line of a job's file. `text` is as `sendable` returned it."""
+        """See `BatchEmbedder.line`."""
         request: dict[str, Any] = {
             "output_dimensionality": self._profile.dimensions,
             "content": {"parts": [{"text": text}]},
@@ -105,13 +79,7 @@ class GoogleBatches:
         return json.dumps({"key": key, "request": request}).encode() + b"\n"
 
     def upload(self, file: str, lines: Iterable[bytes]) -> None:
-        """Upload the lines as the file of this name (`files/` and at most 40 lower-case letters, digits and dashes).
-
-        It is tried once: where it fails, take another name, because a part of the first may be there.
-
-        Raises:
-            ProviderUnavailable, ProviderRefused, EmbeddingError: the file is not to be used.
-        """
+        """See `BatchEmbedder.upload`."""
         data = b"".join(lines)
 
         def send(client: genai.Client, options: types.HttpOptions) -> types.File:
@@ -123,14 +91,7 @@ class GoogleBatches:
             raise EmbeddingError(f"{self._client.what} stored a file under another name than it was told")
 
     def create(self, display_name: str, file: str) -> str | None:
-        """Make the job of an uploaded file and return its name; None where the queue of the account is full.
-
-        A request that was not answered is looked for before it is repeated.
-
-        Raises:
-            ProviderUnavailable: nobody knows whether there is a job: look for it with `find` later.
-            EmbeddingError: there is none.
-        """
+        """See `BatchEmbedder.create`. A request that was not answered is looked for before it is repeated."""
         asked = False
 
         def send(client: genai.Client, options: types.HttpOptions) -> str | None:
@@ -154,7 +115,7 @@ class GoogleBatches:
         return self._call(send, self._calls)
 
     def find(self, display_name: str) -> str | None:
-        """The name of the job with this display name, or None."""
+        """See `BatchEmbedder.find`."""
         return self._call(lambda client, options: self._look_for(client, options, display_name), self._calls)
 
     def _look_for(self, client: genai.Client, options: types.HttpOptions, display_name: str) -> str | None:
@@ -170,8 +131,8 @@ class GoogleBatches:
                 return None
         return None
 
-    def get(self, name: str, policy: RetryPolicy | None = None) -> RemoteJob | None:
-        """The job as it is now, or None if there is none of this name."""
+    def get(self, name: str, *, briefly: bool = False) -> RemoteJob | None:
+        """See `BatchEmbedder.get`."""
 
         def send(client: genai.Client, options: types.HttpOptions) -> types.BatchJob | None:
             try:
@@ -181,16 +142,11 @@ class GoogleBatches:
                     raise
                 return None
 
-        job = self._call(send, policy or self._calls)
+        job = self._call(send, FOR_GLANCES if briefly else self._calls)
         return None if job is None else _remote_job(name, job)
 
-    def results(self, job: RemoteJob) -> list[tuple[str, Answer]]:
-        """The key and the answer of each line of the result file, in the file's order. Nothing is checked but the
-        form.
-
-        Raises:
-            EmbeddingError: a line is not what an answer looks like, or there is no file.
-        """
+    def results(self, job: RemoteJob) -> list[tuple[str, BatchAnswer]]:
+        """See `BatchEmbedder.results`."""
         file = job.result_file
         if file is None:
             raise EmbeddingError("the job ended without results")
@@ -202,7 +158,7 @@ class GoogleBatches:
         return [_line(number, line) for number, line in enumerate(data.splitlines(), 1) if line.strip()]
 
     def cancel(self, name: str) -> None:
-        """Ask that the job be stopped; one that has ended or is gone is left as it is."""
+        """See `BatchEmbedder.cancel`."""
 
         def send(client: genai.Client, options: types.HttpOptions) -> None:
             try:
@@ -214,7 +170,7 @@ class GoogleBatches:
         self._call(send, self._calls)
 
     def delete(self, name: str) -> None:
-        """Delete the job at the provider; one that is gone is no error."""
+        """See `BatchEmbedder.delete`."""
 
         def send(client: genai.Client, options: types.HttpOptions) -> None:
             _unless_gone(
@@ -225,7 +181,7 @@ class GoogleBatches:
         self._call(send, self._calls)
 
     def delete_file(self, file: str) -> None:
-        """Delete a file at the provider; one that is gone is no error."""
+        """See `BatchEmbedder.delete_file`."""
 
         def send(client: genai.Client, options: types.HttpOptions) -> None:
             config = types.DeleteFileConfig(http_options=options)
@@ -267,27 +223,29 @@ def _unless_gone(delete: Callable[[], object], gone: Sequence[int]) -> None:
 
 def _remote_job(name: str, job: types.BatchJob) -> RemoteJob:
     word = str(job.state.value if job.state else "UNSPECIFIED")
+    # Google's word without its prefix: `RUNNING`.
     known = re.fullmatch(r"(?:JOB_STATE_|BATCH_STATE_)?([A-Z][A-Z_]{2,40})", word)
+    state = known[1] if known else "UNKNOWN"
     inline = job.dest.inlined_embed_content_responses if job.dest else None
     if job.dest and inline is None and job.dest.inlined_responses is not None:
         # Where all items failed, the SDK takes them for answers of another kind.
-        answers = tuple(Answer(error=_item_error(item.error)) for item in job.dest.inlined_responses)
+        answers = tuple(BatchAnswer(error=_item_error(item.error)) for item in job.dest.inlined_responses)
     else:
         answers = tuple(_inline_answer(item) for item in inline or ())
     return RemoteJob(
         name=name,
-        display_name=job.display_name or "",
-        state=known[1] if known else "UNKNOWN",
+        state=state,
+        outcome=_OUTCOMES.get(state, "open"),
         result_file=job.dest.file_name if job.dest else None,
         inline=answers or None,
     )
 
 
-def _inline_answer(item: types.InlinedEmbedContentResponse) -> Answer:
+def _inline_answer(item: types.InlinedEmbedContentResponse) -> BatchAnswer:
     embedding = item.response.embedding if item.response else None
     if embedding is None or not embedding.values:
-        return Answer(error=_item_error(item.error))
-    return Answer(list(embedding.values), item.response.token_count if item.response else None)
+        return BatchAnswer(error=_item_error(item.error))
+    return BatchAnswer(list(embedding.values), item.response.token_count if item.response else None)
 
 
 def _item_error(error: types.JobError | None) -> str:
@@ -295,7 +253,7 @@ def _item_error(error: types.JobError | None) -> str:
     return f"refused by the provider{code}"
 
 
-def _line(number: int, line: bytes) -> tuple[str, Answer]:
+def _line(number: int, line: bytes) -> tuple[str, BatchAnswer]:
     try:
         value = json.loads(line)
         key = value["key"]
@@ -307,11 +265,16 @@ def _line(number: int, line: bytes) -> tuple[str, Answer]:
     raise EmbeddingError(fault)  # here, because the error before holds the line
 
 
-def _answer(value: dict[str, Any]) -> Answer:
+def _answer(value: dict[str, Any]) -> BatchAnswer:
     response = value.get("response") or {}
     values = (response.get("embedding") or {}).get("values")
     if not values:
         code = (value.get("error") or {}).get("code")
-        return Answer(error=f"refused by the provider{f' (code {code})' if isinstance(code, int) else ''}")
+        return BatchAnswer(error=f"refused by the provider{f' (code {code})' if isinstance(code, int) else ''}")
     tokens = response.get("tokenCount")
-    return Answer(list(values), int(tokens) if tokens is not None else None)
+    return BatchAnswer(list(values), int(tokens) if tokens is not None else None)
+
+
+def build_batches(profile: EmbeddingProfile) -> BatchEmbedder:
+    """The batch jobs of a profile whose provider is `google`."""
+    return GoogleBatches(profile)

@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from rag_assets.embedding.check import check_texts, checked
+from rag_assets.embedding.models import estimated_tokens
 from rag_assets.embedding.profiles import EmbeddingProfile
 from rag_assets.embedding.protocol import NOBODY, Caller, Embedded, Embedder, Gate, OpenGate, Usage
 from rag_assets.embedding.providers.families import Prefixes, Role, prefixes_of
@@ -28,7 +29,6 @@ from rag_assets.embedding.providers.requests import (
     RetryPolicy,
     api_key,
     call_with_retries,
-    estimated_tokens,
     find_key,
     json_bytes,
     plan_batches,

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import logging
-import math
 import os
 import random
 import re
@@ -31,17 +30,10 @@ from rag_assets.errors import ProviderRefused, ProviderUnavailable, TextRefused
 _log = logging.getLogger(__name__)
 _Answer = TypeVar("_Answer")
 
-_BYTES_PER_TOKEN = 4  # what English prose comes to; other scripts and numbers need more tokens a character
-
 
 def json_bytes(text: str) -> int:
     """Bytes of a text as a JSON string in a request: most clients escape a character beyond ASCII to 6 or 12."""
     return len(json.dumps(text))
-
-
-def estimated_tokens(text: str) -> int:
-    """Tokens of a text where nobody has counted them: its UTF-8 bytes / 4, rounded up."""
-    return math.ceil(len(text.encode("utf-8")) / _BYTES_PER_TOKEN)
 
 
 def plan_batches(sizes: Sequence[int], max_items: int, max_bytes: int) -> list[range]:

@@ -21,9 +21,8 @@ from numpy.typing import NDArray
 from rag_assets.embedding.cached import embed_documents_cached
 from rag_assets.embedding.check import checked
 from rag_assets.embedding.profiles import EmbeddingProfile
-from rag_assets.embedding.protocol import Caller, Usage
-from rag_assets.embedding.providers.google_batch import FOR_GLANCES, Answer, GoogleBatches, RemoteJob
-from rag_assets.embedding.registry import embedder_for
+from rag_assets.embedding.protocol import BatchAnswer, BatchEmbedder, Caller, RemoteJob, Usage
+from rag_assets.embedding.registry import batch_embedder_for, embedder_for
 from rag_assets.errors import CostCeilingReached, EmbeddingError, ProviderRefused, ProviderUnavailable, UsageError
 from rag_assets.store import batch_jobs as store
 from rag_assets.store.batch_jobs import Job
@@ -46,15 +45,15 @@ class Remotes:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._open: dict[str, tuple[EmbeddingProfile, GoogleBatches]] = {}
+        self._open: dict[str, tuple[EmbeddingProfile, BatchEmbedder]] = {}
         self._stack = ExitStack()
 
-    def of(self, profile: str) -> tuple[EmbeddingProfile, GoogleBatches]:
+    def of(self, profile: str) -> tuple[EmbeddingProfile, BatchEmbedder]:
         """A profile of the catalogue, and where its jobs are."""
         if profile not in self._open:
             with self._database.transaction("ingest", {}) as connection:
                 spec = get_spec(connection, profile)
-            batches = GoogleBatches(spec)
+            batches = batch_embedder_for(spec)
             self._stack.callback(batches.close)
             self._open[profile] = (spec, batches)
         return self._open[profile]
@@ -94,7 +93,7 @@ class _Collection:
     job: Job
     settle_seconds: float
     profile: EmbeddingProfile = field(init=False)
-    batches: GoogleBatches = field(init=False)
+    batches: BatchEmbedder = field(init=False)
 
     def __post_init__(self) -> None:
         self.profile, self.batches = self.remotes.of(self.job.profile)
@@ -145,7 +144,7 @@ class _Collection:
             _log.warning("batch job %s: %s; nothing of it is stored", self.job.id, error)
             self._give_up(f"its results must not be stored: {error}", self._usage())
             return
-        unanswered = Answer(error="no answer")
+        unanswered = BatchAnswer(error="no answer")
         failed = {key: answers.get(key, unanswered).error or "no answer" for key in keys if key not in good}
         scope = {"tenant": self.job.tenant, "bot": self.job.bot}
         with self.database.transaction("ingest", scope) as connection:
@@ -183,7 +182,7 @@ class _Collection:
                 "it may be that of another text"
             )
 
-    def _usage(self, good: Sequence[Answer] = ()) -> Usage:
+    def _usage(self, good: Sequence[BatchAnswer] = ()) -> Usage:
         """What the job has cost: by the provider's count, or by the estimate where that is missing or not believed."""
         counted = [answer.tokens for answer in good if answer.tokens is not None]
         estimate = round(self.job.tokens * len(good) / self.job.items) if good else self.job.tokens
@@ -202,7 +201,7 @@ class _Collection:
         clear_job(self.database, self.remotes, job)
 
 
-def _answers_by_key(keys: Sequence[bytes], batches: GoogleBatches, remote: RemoteJob) -> dict[bytes, Answer]:
+def _answers_by_key(keys: Sequence[bytes], batches: BatchEmbedder, remote: RemoteJob) -> dict[bytes, BatchAnswer]:
     """The answers of a job, each to the text that it is said to belong to.
 
     Raises:
@@ -213,7 +212,7 @@ def _answers_by_key(keys: Sequence[bytes], batches: GoogleBatches, remote: Remot
             raise EmbeddingError(f"{len(remote.inline)} answers without keys came back for {len(keys)} texts")
         return dict(zip(keys, remote.inline, strict=True))
     sent = {key.hex(): key for key in keys}
-    answers: dict[bytes, Answer] = {}
+    answers: dict[bytes, BatchAnswer] = {}
     for name, answer in batches.results(remote):
         key = sent.get(name)
         if key is None:
@@ -224,7 +223,7 @@ def _answers_by_key(keys: Sequence[bytes], batches: GoogleBatches, remote: Remot
     return answers
 
 
-def drop_unmade(database: Database, batches: GoogleBatches, job: Job) -> None:
+def drop_unmade(database: Database, batches: BatchEmbedder, job: Job) -> None:
     """Forget a job that the provider does not have, and what was uploaded for it."""
     for file in job.files():
         batches.delete_file(file)
@@ -271,7 +270,7 @@ def poll_jobs(database: Database, tenant: str, seconds: float) -> list[Job]:
             if job.remote_name is None or job.is_over or time.monotonic() - began > seconds:
                 continue
             try:
-                note_state(database, job, remotes.of(job.profile)[1].get(job.remote_name, FOR_GLANCES))
+                note_state(database, job, remotes.of(job.profile)[1].get(job.remote_name, briefly=True))
             except EmbeddingError as error:
                 _log.warning("batch job %s cannot be looked at: %s", job.id, error)
     with database.transaction("ingest", {"tenant": tenant}) as connection:
@@ -317,8 +316,8 @@ def cancel_job(database: Database, tenant: str, job_id: UUID) -> Job:
 def abandon_jobs(database: Database, tenant: str, bot: str | None = None) -> tuple[int, list[str]]:
     """Stop and delete at the provider whatever a tenant, or one bot of it, has there, before its rows are erased.
 
-    Returns how many jobs were deleted, and for each of the others why it was not: its files hold texts, and Google
-    deletes them after 48 hours.
+    Returns how many jobs were deleted, and for each of the others why it was not: its files hold texts, which stay
+    there until the provider deletes them.
     """
     with database.transaction("ingest", {"tenant": tenant}) as connection:
         found = store.list_jobs(connection, tenant, bot, unfinished=True)

@@ -5,15 +5,16 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 from uuid import UUID
 
 from rag_assets.embedding.cached import VectorCache
-from rag_assets.embedding.providers.google_batch import GoogleBatches
+from rag_assets.embedding.protocol import BatchEmbedder
+from rag_assets.embedding.registry import batch_embedder_for
 from rag_assets.errors import ProviderUnavailable, TextRefused
-from rag_assets.ingest.batch_api.backlog import BatchLimits
 from rag_assets.ingest.batch_api.collect import Remotes, clear_job, drop_unmade
+from rag_assets.ingest.batch_api.limits import BatchLimits
 from rag_assets.store import batch_jobs as store
 from rag_assets.store.batch_jobs import Job, NewItem
 from rag_assets.store.database import Connection, Database
@@ -42,8 +43,7 @@ def submit_missing(
     Raises:
         ProviderUnavailable, ProviderRefused, CostCeilingReached: what was handed over before is kept.
     """
-    batches = GoogleBatches(built.profile)
-    try:
+    with closing(batch_embedder_for(built.profile)) as batches:
         known = _known(cache, built.profile.model_key, list(texts))
         lines = [
             _Line(digest, text, sendable, batches.tokens(text))
@@ -53,8 +53,6 @@ def submit_missing(
         if len(lines) < limits.min_items:
             return {}
         return _Submission(database, built, batches, gate, limits).run(lines)
-    finally:
-        batches.close()
 
 
 def _known(cache: VectorCache, model_key: str, hashes: Sequence[bytes]) -> set[bytes]:
@@ -80,7 +78,7 @@ class _Submission:
 
     database: Database
     built: BuiltProfile
-    batches: GoogleBatches
+    batches: BatchEmbedder
     gate: PgGate
     limits: BatchLimits
 
