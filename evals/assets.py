@@ -18,6 +18,7 @@ from upath import UPath
 
 from evals.datasets import EvalSet, labels_of_unknown_documents
 from evals.gate import GatePolicy, Verdict
+from evals.metrics import HEADLINE
 from evals.report import Measured, Report, render
 from evals.runner import GateOutcome, judge, measure, stored_set
 from evals.runs import write_parquet, write_trec
@@ -33,7 +34,6 @@ from rag_assets.store.profiles import BuiltProfile
 from rag_assets.store.promotion import promote
 from rag_assets.store.tenants import spaces_of
 
-_SHOWN = ("recall@5", "hit_rate@5", "mrr@10", "ndcg@10", "precision@5")
 _GROUP = "evaluation"
 MAX_FALL = 0.02  # of Recall@5 between two runs of one profile; less is what a few changed documents do
 
@@ -213,7 +213,7 @@ def _means(judged: list[_Judged]) -> dict[str, float]:
     return {
         name: sum(w * float(one.measured.evaluation.means[name]) for w, one in zip(weights, judged, strict=True))
         / total
-        for name in _SHOWN
+        for name in HEADLINE
     }
 
 

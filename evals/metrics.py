@@ -9,8 +9,9 @@ mrr@k             1 / rank of the first relevant document among the first k, els
 ndcg@k            gains are the grades, discounted by log2(rank + 1), divided by the best that is possible
 precision@k       relevant documents among the first k, divided by k
 
-Every judged query counts, also one that the run does not answer: it scores 0. Queries without a relevant
-document cannot be measured; they are left out of every mean and named.
+The order of the run decides, never its scores, which may all be equal. Every judged query counts, also one that
+the run does not answer: it scores 0. Queries without a relevant document cannot be measured; they are left out of
+every mean and named.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ Values = NDArray[np.float64]
 
 METRICS = ("recall", "hit_rate", "capped_recall", "mrr", "ndcg", "precision")
 CUTOFFS = (1, 3, 5, 10)
+HEADLINE = ("recall@5", "hit_rate@5", "mrr@10", "ndcg@10", "precision@5")  # shown first, wherever a run is shown
 _COMPUTED = ("recall", "mrr", "ndcg")
 _CELLS = 1_000_000  # label cells of one padded array: 16 MB
 _ABSENT = -1.0
@@ -137,7 +139,8 @@ def _batches(
 ) -> Iterator[tuple[Values, Values]]:
     """Labels and rankings as ranx' kernels take them: arrays (queries, documents, 2) of a number and a score.
 
-    Relevant documents are numbered within their query, everything else is -1. Building ranx' own Qrels and Run
+    Relevant documents are numbered within their query, everything else is -1. A run's scores are replaced by numbers
+    that fall with the rank, so that nothing can be reordered. Building ranx' own Qrels and Run
     would hash ids into floats, order ties by chance, and take seconds for 10,000 queries.
     """
     for batch in _bounded_batches(relevant):
@@ -151,6 +154,7 @@ def _batches(
             labels[row, : len(grades), 1] = list(grades.values())
             top = run.top(query, depth)
             ranking[row, : len(top), 0] = [numbers.get(document, _ABSENT) for document in top]
+            ranking[row, : len(top), 1] = range(len(top), 0, -1)
         yield labels, ranking
 
 

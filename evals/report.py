@@ -15,7 +15,7 @@ from urllib.parse import quote
 from evals.datasets import EvalSet
 from evals.gate import METRIC, Verdict
 from evals.junit import junit
-from evals.metrics import Evaluation
+from evals.metrics import HEADLINE, Evaluation
 from evals.plots import gains_and_losses, latency_plot, metric_bars, similarity_histogram
 from evals.runs import RetrievalRun
 from evals.significance import confidence_intervals, paired_differences, randomization_test
@@ -33,7 +33,6 @@ __all__ = [
     "write_report",
 ]
 
-HEADLINE = ("recall@5", "hit_rate@5", "mrr@10", "ndcg@10", "precision@5")
 SHOWN_QUERIES = 20
 _SHOWN_DOCUMENTS = 5
 _SHOWN_PROBLEMS = 20

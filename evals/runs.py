@@ -32,7 +32,7 @@ class RunError(RagError):
 
 @dataclass(frozen=True)
 class Ranking:
-    """Documents of one query, best first; `scores[i]` belongs to `documents[i]`."""
+    """Documents of one query, best first; `scores[i]` belongs to `documents[i]` and decides nothing."""
 
     documents: tuple[str, ...] = ()
     scores: tuple[float, ...] = ()
@@ -57,9 +57,10 @@ class RetrievalRun:
         chunks: Mapping[str, Iterable[tuple[object, float]]] | Iterable[tuple[object, Iterable[tuple[object, float]]]],
         latencies_ms: Mapping[str, Mapping[str, float]] | None = None,
     ) -> RetrievalRun:
-        """Make a run of scored chunks, each given as (document id, score), in any order.
+        """Make a run of the chunks of each query as they were retrieved, best first, each (document id, score).
 
-        A document counts once, with the score of its best chunk; equal scores are ordered by document id.
+        The order is the ranking, whatever the scores are: a document counts once, with rank and score of its
+        first chunk.
 
         Raises:
             RunError: a score is NaN or infinite; it names the queries.
@@ -68,10 +69,11 @@ class RetrievalRun:
         rankings: dict[str, Ranking] = {}
         invalid: dict[str, int] = {}
         for query, scored in items:
-            best, bad = _best_chunks(scored)
+            first, bad = _first_chunks(scored)
             if bad:
                 invalid[str(query)] = bad
-            rankings[str(query)] = _ranked(best)
+            # The same documents come back for many queries: interned, each id is held once for the whole run.
+            rankings[str(query)] = Ranking(tuple(map(sys.intern, first)), tuple(first.values()))
         if invalid:
             raise RunError(_invalid_message(invalid), invalid)
         return cls(rankings, latencies_ms or {})
@@ -83,7 +85,7 @@ class RetrievalRun:
 
     @cached_property
     def run_hash(self) -> str:
-        """SHA-256 of queries, documents and scores; latencies and the order of the queries do not matter."""
+        """SHA-256 of queries, ranked documents and scores; latencies and the order of the queries do not matter."""
         digest = hashlib.sha256()
         for query in sorted(self.rankings):
             digest.update(f"\x1e{query}".encode())
@@ -101,24 +103,17 @@ class RetrievalRun:
         return float(np.quantile(values, share, method="inverted_cdf")) if values else None
 
 
-def _best_chunks(scored: Iterable[tuple[object, float]]) -> tuple[dict[str, float], int]:
-    best: dict[str, float] = {}
+def _first_chunks(scored: Iterable[tuple[object, float]]) -> tuple[dict[str, float], int]:
+    """Score of each document's first chunk, in the order given, and how many scores are not finite."""
+    first: dict[str, float] = {}
     bad = 0
     for document, score in scored:
         value = float(score)
-        if not math.isfinite(value):
+        if math.isfinite(value):
+            first.setdefault(str(document), value)
+        else:
             bad += 1
-            continue
-        key = str(document)
-        if value > best.get(key, -math.inf):
-            best[key] = value
-    return best, bad
-
-
-def _ranked(best: Mapping[str, float]) -> Ranking:
-    ordered = sorted(best, key=lambda document: (-best[document], document))
-    # The same documents come back for many queries: interned, each id is held once for the whole run.
-    return Ranking(tuple(map(sys.intern, ordered)), tuple(best[document] for document in ordered))
+    return first, bad
 
 
 def _invalid_message(invalid: Mapping[str, int]) -> str:
@@ -132,6 +127,7 @@ def _invalid_message(invalid: Mapping[str, int]) -> str:
 def write_trec(run: RetrievalRun, path: Path, tag: str = "run") -> None:
     """Write `query Q0 document rank score tag` lines, separated by tabs because document paths may hold spaces.
 
+    The ranks hold the order, and `read_trec` goes by them; trec_eval goes by the scores and breaks ties its own way.
     A query without documents has no line in this format.
 
     Raises:
@@ -146,28 +142,51 @@ def write_trec(run: RetrievalRun, path: Path, tag: str = "run") -> None:
                 handle.write("\t".join(fields) + "\n")
 
 
+@dataclass(frozen=True)
+class _TrecLine:
+    query: str
+    document: str
+    rank: str
+    score: float
+
+
 def read_trec(path: Path) -> RetrievalRun:
-    """Read a TREC run, separated by tabs or spaces; scores decide, not the order of the lines.
+    """Read a TREC run, separated by tabs or spaces.
+
+    A file as `write_trec` writes it comes back in the order that it was written in: it has tabs, and the ranks of
+    each query count 1, 2, 3, … from line to line. In files of others the score decides, as TREC has it, and neither
+    the rank nor the order of the lines does; equal scores are ordered by document id.
 
     Raises:
         RunError: a line without six fields or with a score that is not finite.
     """
-    scored: dict[str, list[tuple[object, float]]] = {}
+    lines: dict[str, list[_TrecLine]] = {}
+    own = True
     with path.open(encoding="utf-8") as handle:
-        for number, line in enumerate(handle, start=1):
-            if not line.strip():
+        for number, text in enumerate(handle, start=1):
+            if not text.strip():
                 continue
-            fields = line.rstrip("\n").split("\t") if "\t" in line else line.split()
-            try:
-                query, _, document, _, score, _ = fields
-                scored.setdefault(query, []).append((document, float(score)))
-            except ValueError as error:
-                raise RunError(f"{path}:{number}: not a line of a TREC run: {line.strip()!r}") from error
-    return RetrievalRun.from_chunks(scored)
+            line = _trec_line(text, f"{path}:{number}")
+            ranked = lines.setdefault(line.query, [])
+            ranked.append(line)
+            own = own and "\t" in text and line.rank == str(len(ranked))
+    if not own:
+        for ranked in lines.values():
+            ranked.sort(key=lambda line: (-line.score, line.document))
+    return RetrievalRun.from_chunks((q, ((one.document, one.score) for one in ranked)) for q, ranked in lines.items())
+
+
+def _trec_line(text: str, where: str) -> _TrecLine:
+    fields = text.rstrip("\n").split("\t") if "\t" in text else text.split()
+    try:
+        query, _, document, rank, score, _ = fields
+        return _TrecLine(query, document, rank, float(score))
+    except ValueError as error:
+        raise RunError(f"{where}: not a line of a TREC run: {text.strip()!r}") from error
 
 
 def write_parquet(run: RetrievalRun, path: Path) -> None:
-    """Write one row a query: its documents and scores as lists, and a column `<stage>_ms` for every stage."""
+    """Write one row a query: its documents, best first, and scores as lists, and a column `<stage>_ms` per stage."""
     queries = list(run.rankings)
     columns: dict[str, pa.Array] = {
         "query_id": pa.array(queries, pa.string()),
@@ -180,7 +199,7 @@ def write_parquet(run: RetrievalRun, path: Path) -> None:
 
 
 def read_parquet(path: Path) -> RetrievalRun:
-    """Read what `write_parquet` wrote.
+    """Read what `write_parquet` wrote; the lists hold the order.
 
     Raises:
         RunError: other columns than those of a run, or a score that is not finite.

@@ -99,11 +99,28 @@ def test_row_88_a_cutoff_below_1_is_refused(cutoffs: tuple[int, ...]) -> None:
         evaluate(set_of({"q": {"a": 1}}), run_of({"q": ["a"]}), cutoffs)
 
 
-def test_ties_are_broken_by_document_id_in_every_order_of_the_input() -> None:
+@pytest.mark.parametrize("score", [0.0, 0.5, -1.0])
+def test_equal_scores_are_measured_in_the_order_of_the_run(score: float) -> None:
     evalset = set_of({"q": {"b": 1}})
-    for order in ("abc", "cba", "bca"):
-        run = RetrievalRun.from_chunks({"q": [(document, 0.5) for document in order]})
-        assert values_of(evalset, run, "q")["mrr@10"] == 0.5
+    for order, rank in (("bac", 1), ("abc", 2), ("cba", 2), ("acb", 3)):
+        got = values_of(evalset, RetrievalRun.from_chunks({"q": [(document, score) for document in order]}), "q")
+        assert got["mrr@10"] == pytest.approx(1 / rank)
+        assert got["ndcg@10"] == pytest.approx(1 / math.log2(rank + 1))
+        assert [got["recall@1"], got["recall@3"]] == [rank == 1, 1]
+
+
+@settings(deadline=None, max_examples=60)
+@given(QRELS, RANKINGS, st.lists(st.floats(-1, 1), min_size=15, max_size=15))
+def test_scores_change_no_metric(
+    qrels: dict[str, dict[str, int]], rankings: dict[str, list[str]], scores: list[float]
+) -> None:
+    run = RetrievalRun.from_chunks(
+        {query: list(zip(ranked, scores, strict=False)) for query, ranked in rankings.items()}
+    )
+    assert run_of(rankings).rankings.keys() == run.rankings.keys()
+    expected = evaluate(set_of(qrels), run_of(rankings))
+    for metric, values in evaluate(set_of(qrels), run).values.items():
+        assert values.tolist() == expected.values[metric].tolist(), metric
 
 
 def test_one_cutoff_alone_is_measured() -> None:

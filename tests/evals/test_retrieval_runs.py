@@ -19,15 +19,29 @@ CHUNKS = st.dictionaries(
 
 
 def test_a_document_has_the_rank_of_its_best_chunk_and_counts_once() -> None:
-    run = RetrievalRun.from_chunks({"q": [("a", 0.2), ("b", 0.5), ("a", 0.9), ("c", 0.1), ("b", 0.4)]})
+    run = RetrievalRun.from_chunks({"q": [("a", 0.9), ("b", 0.5), ("b", 0.4), ("a", 0.2), ("c", 0.1)]})
     assert list(run.rankings["q"]) == [("a", 0.9), ("b", 0.5), ("c", 0.1)]
 
 
-def test_equal_scores_are_ordered_by_document_id_whatever_the_input_order() -> None:
-    scored = [("c", 0.5), ("a", 0.5), ("b", 0.5), ("d", 0.9)]
-    runs = [RetrievalRun.from_chunks({"q": order}) for order in (scored, scored[::-1])]
-    assert runs[0].rankings["q"].documents == ("d", "a", "b", "c")
-    assert runs[0].run_hash == runs[1].run_hash
+@pytest.mark.parametrize("scores", [(0.0, 0.0, 0.0, 0.0), (0.5, 0.5, 0.5, 0.5), (0.1, 0.2, 0.9, 0.3)])
+def test_chunks_keep_the_order_in_which_they_were_retrieved_whatever_their_scores(scores: tuple[float, ...]) -> None:
+    documents = ("c", "a", "d", "b")
+    orders = (documents, documents[::-1])
+    runs = [RetrievalRun.from_chunks({"q": list(zip(order, scores, strict=True))}) for order in orders]
+    assert [run.rankings["q"].documents for run in runs] == list(orders)
+    assert [run.top("q", 2) for run in runs] == [("c", "a"), ("b", "d")]
+    assert runs[0].run_hash != runs[1].run_hash
+
+
+@settings(deadline=None)
+@given(CHUNKS)
+def test_documents_are_ranked_by_their_first_chunk(chunks: dict[str, list[tuple[str, float]]]) -> None:
+    run = RetrievalRun.from_chunks(chunks)
+    assert {query: list(ranking.documents) for query, ranking in run.rankings.items()} == {
+        query: list(dict.fromkeys(document for document, _ in scored)) for query, scored in chunks.items()
+    }
+    for query, scored in chunks.items():
+        assert dict(run.rankings[query]) == dict(reversed(scored)), "the score of the first chunk"
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), float("-inf")])
@@ -39,7 +53,7 @@ def test_row_85_scores_that_are_no_numbers_are_refused_with_the_query_and_the_co
 
 def test_row_78_ids_become_text() -> None:
     run = RetrievalRun.from_chunks([(1, [(2, 1), (3, 2)])])
-    assert run.rankings == {"1": Ranking(("3", "2"), (2.0, 1.0))}
+    assert run.rankings == {"1": Ranking(("2", "3"), (1.0, 2.0))}
 
 
 def test_a_run_without_any_document_is_known_as_empty() -> None:
@@ -57,6 +71,7 @@ def test_files_give_back_the_run_that_was_written(
     folder = tmp_path_factory.mktemp("runs")
     write_trec(run, folder / "run.trec")
     write_parquet(run, folder / "run.parquet")
+    assert read_trec(folder / "run.trec").rankings == run.rankings
     assert read_trec(folder / "run.trec").run_hash == run.run_hash
     assert read_parquet(folder / "run.parquet") == run
 
@@ -81,6 +96,30 @@ def test_trec_lines_have_the_six_standard_fields_and_ranks_from_one(tmp_path: Pa
 def test_trec_files_of_others_are_read_by_score(tmp_path: Path) -> None:
     (tmp_path / "run.trec").write_text("q Q0 low 1 0.1 x\nq Q0 high 2 0.9 x\n\n")
     assert read_trec(tmp_path / "run.trec").top("q", 5) == ("high", "low")
+
+
+@pytest.mark.parametrize("ranks", [("0", "1", "2"), ("3", "2", "1"), ("1", "1", "1"), ("x", "y", "z")])
+@pytest.mark.parametrize("separator", [" ", "\t"])
+def test_equal_scores_in_trec_files_of_others_are_ordered_by_document_id(
+    tmp_path: Path, separator: str, ranks: tuple[str, ...]
+) -> None:
+    lines = [("q", "Q0", document, rank, "0.5", "x") for document, rank in zip("cab", ranks, strict=True)]
+    (tmp_path / "run.trec").write_text("".join(separator.join(line) + "\n" for line in lines))
+    assert read_trec(tmp_path / "run.trec").top("q", 5) == ("a", "b", "c")
+
+
+def test_a_document_that_a_trec_file_of_others_repeats_counts_where_it_scores_best(tmp_path: Path) -> None:
+    (tmp_path / "run.trec").write_text("q Q0 a 1 0.2 x\nq Q0 b 2 0.5 x\nq Q0 a 3 0.9 x\n")
+    assert list(read_trec(tmp_path / "run.trec").rankings["q"]) == [("a", 0.9), ("b", 0.5)]
+
+
+def test_files_of_a_run_whose_scores_are_all_0_keep_its_order(tmp_path: Path) -> None:
+    run = RetrievalRun.from_chunks({query: [(document, 0.0) for document in query] for query in ("cab", "bac")})
+    write_trec(run, tmp_path / "run.trec")
+    write_parquet(run, tmp_path / "run.parquet")
+    for again in (read_trec(tmp_path / "run.trec"), read_parquet(tmp_path / "run.parquet")):
+        assert again == run
+        assert again.run_hash == run.run_hash
 
 
 @pytest.mark.parametrize("line", ["q Q0 a 1 0.5", "q Q0 a 1 much x"])
