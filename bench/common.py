@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ranx import Qrels, Run, evaluate
 from rich.console import Console
@@ -67,7 +68,7 @@ def rag(*arguments: str) -> tuple[dict[str, object], float]:
     return json.loads(output), usage.ru_maxrss / 1024
 
 
-def peer(script: str, *arguments: str) -> dict[str, float]:
+def peer(script: str, *arguments: str) -> dict[str, Any]:
     """Run one of the peers in its own environment; its JSON answer."""
     if not PEER_PYTHON.exists():
         raise SystemExit("the peers are not installed: make bench-install")
@@ -77,7 +78,7 @@ def peer(script: str, *arguments: str) -> dict[str, float]:
         stdout=subprocess.PIPE,
         text=True,
     ).stdout
-    answer: dict[str, float] = json.loads(output.strip().splitlines()[-1])
+    answer: dict[str, Any] = json.loads(output.strip().splitlines()[-1])
     return answer
 
 

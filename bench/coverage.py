@@ -6,6 +6,9 @@ python -m bench.coverage --documents DIR [--kind KIND ...] [--lowest N]
 reference's words that our text has too, as multisets: it finds what was lost, and not what was added. Every file is
 parsed in a process of its own with a limit of 30 seconds and 1 GiB, so that a crash counts as one. `pypdf/` and
 `articles/` have no reference of this kind and are counted by status.
+
+Office files are read by markitdown too, where the peers are installed: the same files, the same words, with precision
+beside coverage, so that nobody wins by keeping everything.
 """
 
 from __future__ import annotations
@@ -24,13 +27,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.common import show
+from bench.common import PEER_PYTHON, peer, show
 from rag_assets.documents.model import Record
 from rag_assets.documents.registry import parse
 from rag_assets.errors import UnsupportedFormat
 
 SECONDS = 30
 MEMORY = 2**30  # bytes of address space beyond what the bench itself has mapped
+OFFICE = (".docx", ".pptx", ".xlsx", ".xlsm", ".odt", ".odp", ".ods")
 
 _WORD = re.compile(r"\w+")
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
@@ -52,9 +56,25 @@ class Outcome:
     peak: float  # MiB
 
 
+@dataclass(frozen=True)
+class Reading:
+    """What a reader made of a file: its words, the CPU seconds that took, and why it was not read."""
+
+    path: Path
+    found: Counter[str]
+    seconds: float
+    error: str
+
+
 def words(text: str) -> Counter[str]:
     """Words in lower case, counted."""
     return Counter(word for word in _WORD.findall(text.lower()))
+
+
+def plain(markdown: str) -> str:
+    """Markdown without its own marks: no comments, link targets, escapes and entities."""
+    text = _COMMENTED.sub(r"\1", _COMMENT.sub(" ", markdown))
+    return html.unescape(_ESCAPE.sub(r"\1", _TARGET.sub(" ", text)))
 
 
 def reference(path: Path) -> str | None:
@@ -62,8 +82,7 @@ def reference(path: Path) -> str | None:
     for name in (f"{path.name}.md", f"{path.stem}.md"):
         file = path.parent / "expected" / name
         if file.exists():
-            plain = _COMMENTED.sub(r"\1", _COMMENT.sub(" ", file.read_text(encoding="utf-8")))
-            return html.unescape(_ESCAPE.sub(r"\1", _TARGET.sub(" ", plain)))
+            return plain(file.read_text(encoding="utf-8"))
     return None
 
 
@@ -145,6 +164,62 @@ def row(kind: str, outcomes: Iterable[Outcome]) -> list[object]:
     ]
 
 
+def product(path: Path) -> Reading:
+    """What we read of a file; the best of three rounds, here as in bench/peers/markitdown_texts.py."""
+    answer, times = ("", "", ""), []
+    for _ in range(3):
+        started = time.process_time()
+        try:
+            answer = _summary(parse(path.read_bytes(), path.name))
+        except UnsupportedFormat as failure:
+            answer = ("unsupported", str(failure), "")
+        times.append(time.process_time() - started)
+    status, error, text = answer
+    return Reading(path, words(plain(text)), min(times), "" if status == "ready" else error or status)
+
+
+def markitdown(files: Sequence[Path]) -> list[Reading]:
+    """What markitdown reads of the files, in one process of the peers' environment."""
+    answers = peer("markitdown_texts.py", *map(str, files))
+    return [
+        Reading(path, words(plain(answer["text"])), answer["seconds"], answer["error"])
+        for path, answer in ((path, answers[str(path)]) for path in files)
+    ]
+
+
+def shared(reading: Reading) -> int:
+    """How many of the reference's words were found."""
+    return (words(reference(reading.path) or "") & reading.found).total()
+
+
+def comparison_row(name: str, readings: Sequence[Reading]) -> list[object]:
+    """A line of the comparison, over all words of a kind; a file that was not read has lost all of its words."""
+    wanted = sum(words(reference(reading.path) or "").total() for reading in readings)
+    found = sum(reading.found.total() for reading in readings)
+    both = sum(map(shared, readings))
+    return [
+        *(name, len(readings), sum(bool(reading.error) for reading in readings)),
+        *(both / wanted, both / found if found else "-", 2 * both / (found + wanted)),
+        f"{1000 * sum(reading.seconds for reading in readings) / len(readings):.1f}",
+    ]
+
+
+def show_beside_markitdown(files_by_kind: dict[str, list[Path]]) -> None:
+    """Compare both readers on the office files that have a reference, and name those of which markitdown finds more."""
+    rows, behind = [], []
+    for kind, files in files_by_kind.items():
+        office = [path for path in files if path.suffix.lower() in OFFICE and reference(path)]
+        if office:
+            ours, theirs = [product(path) for path in office], markitdown(office)
+            rows += [comparison_row(f"{kind} rag-assets", ours), comparison_row(f"{kind} markitdown", theirs)]
+            pairs = [(shared(our), shared(their), our.path) for our, their in zip(ours, theirs, strict=True)]
+            behind += [f"{kind}/{path.name} {our} and {their}" for our, their, path in pairs if our < their]
+    if rows:
+        columns = "kind,files,not read,coverage,precision,F1,CPU ms"
+        show("Words of office files against docling's Markdown, beside markitdown", columns.split(","), rows)
+        print(f"markitdown finds more words of {len(behind)} files: {'; '.join(behind)}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--documents", type=Path, required=True, help="the folder with docling/, pypdf/, articles/")
@@ -154,9 +229,8 @@ def main() -> None:
     # Once in the parent, so that no child's time contains the import of a parser library.
     for sample in (b"<p>Warm</p>", b"%PDF-1.4", b"PK\x03\x04"):
         parse(sample, "warm.html")
-    outcomes = {
-        kind: [measure(path) for path in files] for kind, files in kinds(options.documents, options.kind).items()
-    }
+    files_by_kind = kinds(options.documents, options.kind)
+    outcomes = {kind: [measure(path) for path in files] for kind, files in files_by_kind.items()}
     columns = "kind,files,ready,no_text,failed,unsup.,crash,judged,words,lowest,s,max s,MiB"
     show(
         "Statuses; share of the reference's words that was found; seconds and peak memory of a process",
@@ -171,6 +245,10 @@ def main() -> None:
     for outcome in every:
         if outcome.status != "ready":
             print(f"{outcome.status:11} {outcome.path.parent.name}/{outcome.path.name}: {outcome.error[:160]}")
+    if PEER_PYTHON.exists():
+        show_beside_markitdown(files_by_kind)
+    else:
+        print("not compared with markitdown: the peers are not installed (make bench-install)")
 
 
 if __name__ == "__main__":
