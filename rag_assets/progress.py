@@ -55,12 +55,29 @@ def reporting(reporter: Reporter) -> Iterator[None]:
         _current.reset(token)
 
 
+class Stage:
+    """How far one stage of long work is."""
+
+    def __init__(self, reporter: Reporter, total: int | None) -> None:
+        self._reporter, self._left = reporter, total or 0
+
+    def advance(self, amount: int) -> None:
+        """So many more items are done."""
+        self._left -= amount
+        self._reporter.advance(amount)
+
+    def advance_to_end(self) -> None:
+        """All items are done: those that are left took no work."""
+        if self._left > 0:
+            self.advance(self._left)
+
+
 @contextmanager
-def stage(what: str, total: int | None = None) -> Iterator[Reporter]:
+def stage(what: str, total: int | None = None) -> Iterator[Stage]:
     """One stage of long work: `with stage("embed", 500) as bar: bar.advance(10)`."""
     reporter = _current.get()
     reporter.begin(what, total)
     try:
-        yield reporter
+        yield Stage(reporter, total)
     finally:
         reporter.end()

@@ -11,9 +11,10 @@ from uuid import UUID
 
 import pyarrow as pa
 
+from rag_assets.chunking import ChunkingSpec
 from rag_assets.documents.model import Chunk
 from rag_assets.ingest.media import media_chunk, media_chunk_id, media_fields
-from rag_assets.ingest.repeated_pages import pages_of
+from rag_assets.ingest.repeated_pages import Pages, pages_of
 from rag_assets.ingest.sources import Failure
 from rag_assets.progress import stage
 from rag_assets.store.database import Database
@@ -52,6 +53,40 @@ class ChunkReport:
     tokens: int = 0
     failures: list[Failure] = field(default_factory=list)
 
+    def count(self, source: CutSource) -> None:
+        """Count in what was cut of a source."""
+        if source.is_duplicate:
+            self.duplicates += 1
+        elif source.error is None:
+            self.sources += 1
+            self.characters += len(source.source.document.text)
+            self.boilerplate_characters += source.left_out
+
+
+@dataclass(frozen=True)
+class CutSource:
+    """What came of a source: its chunks, without the `left_out` characters that other pages have too, or the error for
+    which there are none. A duplicate has none either: it is published once the page that it repeats is served."""
+
+    source: PendingSource
+    chunks: tuple[Chunk, ...] = ()
+    left_out: int = 0
+    is_duplicate: bool = False
+    error: str | None = None
+
+
+def cut_source(source: PendingSource, pages: Pages, spec: ChunkingSpec) -> CutSource:
+    """Cut one source, as one of the pages of its space where it is one."""
+    if source.id in pages.duplicates:
+        return CutSource(source, is_duplicate=True)
+    try:
+        chunks, left_out = pages.chunk(source, spec)
+    except Exception as error:  # whatever one document does to the chunker, the others are cut
+        return CutSource(source, error=f"cannot be chunked: {type(error).__name__}: {error}")
+    if not chunks and source.media is None:
+        return CutSource(source, error="no chunk came out of its text")
+    return CutSource(source, tuple(chunks), left_out)
+
 
 def chunk_id(spec_hash: str, source: UUID, chunk: Chunk) -> UUID:
     """The same content at the same place of the same source, cut by the same profile, has the same id."""
@@ -77,24 +112,12 @@ def _chunk_profile(database: Database, built: BuiltProfile, report: ChunkReport)
     failed: list[tuple[PendingSource, str]] = []
     with stage(f"chunk {built.bot}", len(pending)) as bar:
         for source in pending:
-            if source.id in pages.duplicates:  # published without chunks, once the page that it repeats is served
-                report.duplicates += 1
-                bar.advance(1)
-                continue
-            try:
-                chunks, dropped = pages.chunk(source, built)
-            except Exception as error:  # whatever one document does to the chunker, the others are cut
-                failed.append((source, f"cannot be chunked: {type(error).__name__}: {error}"))
-                continue
-            if not chunks and source.media is None:
-                failed.append((source, "no chunk came out of its text"))
-                continue
-            rows += [_row(built, source, chunk) for chunk in chunks]
-            if source.media is not None:
-                rows.append(_media_row(built, source, source.media, chunks))
-            report.sources += 1
-            report.characters += len(source.document.text)
-            report.boilerplate_characters += dropped
+            cut = cut_source(source, pages, built.profile.chunking)
+            report.count(cut)
+            if cut.error is not None:
+                failed.append((source, cut.error))
+            else:
+                rows += _rows(built, cut)
             bar.advance(1)
     if failed:
         with Publisher(database, built) as publisher:
@@ -108,6 +131,13 @@ def _chunk_profile(database: Database, built: BuiltProfile, report: ChunkReport)
         [pa.array(column, type=kind.type) for column, kind in zip(columns, CHUNK_SCHEMA, strict=True)],
         schema=CHUNK_SCHEMA,
     )
+
+
+def _rows(built: BuiltProfile, cut: CutSource) -> list[tuple[Any, ...]]:
+    rows = [_row(built, cut.source, chunk) for chunk in cut.chunks]
+    if cut.source.media is not None and not cut.is_duplicate:
+        rows.append(_media_row(built, cut.source, cut.source.media, cut.chunks))
+    return rows
 
 
 def _row(built: BuiltProfile, source: PendingSource, chunk: Chunk) -> tuple[Any, ...]:

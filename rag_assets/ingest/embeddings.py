@@ -100,6 +100,7 @@ def _embed_profile(
         # A request that is larger than a rate limit would never have its turn.
         size = gate.batch_items(embedder.batch_items, max(map(estimated_tokens, now), default=0))
         result = embed_documents_cached(embedder, now, cache, caller, size, on_batch=bar.advance)
+        bar.advance_to_end()  # what was in the cache, stands there twice, or waits
     report.add(result)
     report.jobs += backlog.jobs
     table = with_vectors(chunks.take(pa.array(ready, pa.int64())) if backlog.held else chunks, result.vectors)

@@ -82,19 +82,19 @@ def _publish_all(database: Database, built: BuiltProfile, chunks: pa.Table, repo
         for _ in range(workers):
             idle.put(stack.enter_context(Publisher(database, built)))
 
-        def work(versions: list[StagedVersion]) -> PublishReport:
+        def work(versions: list[StagedVersion]) -> tuple[PublishReport, int]:
             publisher = idle.get()
             try:
                 mine = PublishReport()
                 _publish(publisher, built, versions, mine)
-                return mine
+                return mine, sum(len(version.chunks) for version in versions)
             finally:
                 idle.put(publisher)
 
         with ThreadPoolExecutor(workers, thread_name_prefix="publish") as pool:
-            for done in pool.map(work, _batches(chunks)):
+            for done, size in pool.map(work, _batches(chunks)):
                 report.add(done)
-                bar.advance(done.chunks_written)
+                bar.advance(size)
 
 
 def _publish(

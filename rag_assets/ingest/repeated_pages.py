@@ -7,6 +7,7 @@ from uuid import UUID
 
 import numpy as np
 
+from rag_assets.chunking import ChunkingSpec
 from rag_assets.chunking.repeated_pages import (
     Page,
     candidates,
@@ -32,7 +33,7 @@ class Pages:
     duplicates: dict[UUID, Page] = field(default_factory=dict)
     repeated: dict[int, UUID] = field(default_factory=dict)
 
-    def chunk(self, source: PendingSource, built: BuiltProfile) -> tuple[list[Chunk], int]:
+    def chunk(self, source: PendingSource, spec: ChunkingSpec) -> tuple[list[Chunk], int]:
         """The chunks of a source without the blocks that other pages have too, and the characters left out."""
         document, page = source.document, self.by_id.get(source.id)
         parts = [(0, len(document.text))]
@@ -40,7 +41,7 @@ class Pages:
         if page is not None and page.checksum == source.checksum:
             parts = distinct_parts(document, page, self.repeated)
         dropped = len(document.text) - sum(end - start for start, end in parts)
-        return chunk_parts(document, built.profile.chunking, parts), dropped
+        return chunk_parts(document, spec, parts), dropped
 
 
 def pages_of(connection: Connection, built: BuiltProfile, pending: list[PendingSource]) -> Pages:
