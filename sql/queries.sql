@@ -82,20 +82,11 @@ SELECT pg_advisory_xact_lock(%(profile)s)
 SELECT pg_advisory_xact_lock_shared(%(profile)s)
 
 -- mark_complete_profile --
--- A profile is complete when every source that can be read is published in it as it is now. For one that embeds files
--- as such (`media`, here and in the statements below), pictures without text are such sources.
+-- A profile is complete when every source that can be read is published in it as it is now, or has failed.
 UPDATE rag.embedding_profiles p SET status = 'ready'
 WHERE p.id = %(profile)s AND p.status = 'building'
   AND EXISTS (SELECT FROM rag.source_profiles sp WHERE sp.embedding_profile_id = p.id AND sp.status = 'ready')
-  AND NOT EXISTS (
-      SELECT FROM rag.knowledge_sources s
-      WHERE s.knowledge_space_id = p.knowledge_space_id
-        AND (s.status IN ('queued', 'processing', 'ready')
-             OR %(media)s AND s.status = 'no_text' AND s.media IS NOT NULL)
-        AND NOT EXISTS (
-            SELECT FROM rag.source_profiles sp
-            WHERE sp.embedding_profile_id = p.id AND sp.source_id = s.id
-              AND (sp.status = 'failed' OR sp.checksum = s.checksum)))
+  AND NOT EXISTS (SELECT FROM rag.profile_work w WHERE w.embedding_profile_id = %(profile)s AND w.work = 'missing')
 RETURNING p.id
 
 -- activate_first_profile --
@@ -109,7 +100,7 @@ UPDATE rag.embedding_profiles SET status = 'active' WHERE id = %(profile)s
 
 -- embeds_media --
 SELECT EXISTS (SELECT FROM rag.embedding_profiles
-               WHERE knowledge_space_id = %(space)s AND status <> 'retired' AND (options ->> 'multimodal')::boolean)
+               WHERE knowledge_space_id = %(space)s AND status <> 'retired' AND rag.embeds_media(options))
 
 -- file_states --
 SELECT uri, size, mtime_ns, checksum, parser_version, etag, last_modified FROM rag.source_files WHERE root_id = %(root)s
@@ -215,11 +206,11 @@ WHERE knowledge_space_id = %(space)s AND id = ANY(%(sources)s) AND status <> 'de
 RETURNING id
 
 -- sources_overview --
-SELECT s.id, s.name, s.source_type, s.external_id, s.status, s.progress_percent, s.error_message,
+SELECT s.id AS source_id, s.name, s.source_type, s.external_id, s.status, s.progress_percent, s.error_message AS error,
        s.content_type, s.locale, s.updated_at,
        coalesce(jsonb_object_agg(p.name, jsonb_build_object(
            'status', sp.status, 'chunks', sp.chunk_count, 'up_to_date', sp.checksum = s.checksum,
-           'error', sp.error_message, 'duplicate_of', sp.duplicate_of)) FILTER (WHERE p.id IS NOT NULL), '{}')
+           'error', sp.error_message, 'duplicate_of', sp.duplicate_of)) FILTER (WHERE p.id IS NOT NULL), '{}') AS profiles
 FROM rag.knowledge_sources s
 LEFT JOIN (rag.source_profiles sp JOIN rag.embedding_profiles p
            ON p.id = sp.embedding_profile_id AND p.status <> 'retired') ON sp.source_id = s.id
@@ -231,66 +222,41 @@ SELECT status, count(*) FROM rag.knowledge_sources
 WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s) GROUP BY status
 
 -- pending_sources --
--- What the profile has not published as it is now, and can be read. A source whose file cannot be read now still
--- has the version before; one that could not be published is tried again, and so is a page that said the same as
--- another that is gone or says something else now. What has no text has no document.
-SELECT s.id, s.checksum, coalesce(d.title, ''), coalesce(d.text, ''), coalesce(d.blocks, '[]'), s.content_type,
-       s.locale, s.name, s.external_id, CASE WHEN %(media)s THEN s.media END
+-- What the profile has not published as it is now, and can be read, whether it was tried or not. What has not been
+-- read yet has no document, and neither has what holds no text.
+SELECT w.source_id AS id, w.checksum, coalesce(d.title, '') AS title, coalesce(d.text, '') AS text,
+       coalesce(d.blocks, '[]') AS blocks, w.content_type, w.locale, w.name, w.external_id, w.media
+FROM rag.profile_work w
+LEFT JOIN rag.source_documents d ON d.source_id = w.source_id AND d.checksum = w.checksum
+WHERE w.embedding_profile_id = %(profile)s AND w.work IN ('missing', 'due', 'failed')
+  AND (d.source_id IS NOT NULL OR w.status = 'no_text')
+ORDER BY w.external_id
+
+-- publishable_sources --
+-- What would be pending for a profile with these options, if the space had it.
+SELECT s.id, s.checksum, coalesce(d.title, '') AS title, coalesce(d.text, '') AS text,
+       coalesce(d.blocks, '[]') AS blocks, s.content_type, s.locale, s.name, s.external_id,
+       CASE WHEN rag.embeds_media(%(options)s) THEN s.media END AS media
 FROM rag.knowledge_sources s
 LEFT JOIN rag.source_documents d ON d.source_id = s.id AND d.checksum = s.checksum
-LEFT JOIN rag.source_profiles sp ON sp.source_id = s.id AND sp.embedding_profile_id = %(profile)s
-WHERE s.knowledge_space_id = %(space)s
-  AND (d.source_id IS NOT NULL AND s.status IN ('queued', 'processing', 'ready', 'failed')
-       OR %(media)s AND s.status = 'no_text' AND s.media IS NOT NULL)
-  AND (sp.source_id IS NULL OR sp.checksum <> s.checksum OR sp.status = 'failed'
-       OR sp.duplicate_of IS NOT NULL AND NOT EXISTS (
-          SELECT FROM rag.source_profiles o JOIN rag.knowledge_sources os ON os.id = o.source_id
-          WHERE o.embedding_profile_id = sp.embedding_profile_id AND o.source_id = sp.duplicate_of
-            AND o.status = 'ready' AND o.checksum = sp.duplicate_checksum AND os.checksum = o.checksum
-            AND os.status NOT IN ('deleted', 'no_text')))
+WHERE s.knowledge_space_id = %(space)s AND rag.is_publishable(s, %(options)s)
+  AND (d.source_id IS NOT NULL OR s.status = 'no_text')
 ORDER BY s.external_id
 
 -- profile_lag --
 -- How far the profile is behind its sources: what to publish and what to take away. The digest names the
--- work, so that two sensor ticks that see the same work ask for one run. What waits for a batch job that goes on is
--- not counted: a run could do nothing for it.
-WITH waiting AS MATERIALIZED (
-    SELECT w.source_id, w.checksum
-    FROM rag.embedding_job_sources w JOIN rag.embedding_jobs j ON j.id = w.job_id
-    WHERE w.embedding_profile_id = %(profile)s AND j.state IN ('submitting', 'running')
-      AND j.ended_at IS NULL AND j.deadline > now()
+-- work, so that two sensor ticks that see the same work ask for one run. What has failed waits for a run that has
+-- other reasons; what waits for a batch job that goes on is not counted: a run could do nothing for it.
+WITH behind AS MATERIALIZED (
+    SELECT source_id, CASE work WHEN 'gone' THEN 'gone' ELSE checksum END AS version
+    FROM rag.profile_work WHERE embedding_profile_id = %(profile)s AND work IN ('missing', 'due', 'gone')
 )
-SELECT count(*),
-       md5(string_agg(work.id::text || work.checksum, ',' ORDER BY work.id, work.checksum))
-FROM (
-    SELECT s.id, s.checksum
-    FROM rag.knowledge_sources s
-    LEFT JOIN rag.source_profiles sp ON sp.source_id = s.id AND sp.embedding_profile_id = %(profile)s
-    WHERE s.knowledge_space_id = %(space)s
-      AND (s.status IN ('queued', 'processing', 'ready')
-           OR %(media)s AND s.status = 'no_text' AND s.media IS NOT NULL)
-      AND (sp.source_id IS NULL OR sp.checksum <> s.checksum
-           OR sp.duplicate_of IS NOT NULL AND NOT EXISTS (
-          SELECT FROM rag.source_profiles o JOIN rag.knowledge_sources os ON os.id = o.source_id
-          WHERE o.embedding_profile_id = sp.embedding_profile_id AND o.source_id = sp.duplicate_of
-            AND o.status = 'ready' AND o.checksum = sp.duplicate_checksum AND os.checksum = o.checksum
-            AND os.status NOT IN ('deleted', 'no_text')))
-      AND NOT EXISTS (SELECT FROM waiting w WHERE w.source_id = s.id AND w.checksum = s.checksum)
-    UNION ALL
-    SELECT s.id, s.checksum
-    FROM rag.knowledge_sources s
-    JOIN rag.source_documents d ON d.source_id = s.id AND d.checksum = s.checksum
-    WHERE s.knowledge_space_id = %(space)s AND s.status = 'failed'
-      AND NOT EXISTS (SELECT FROM rag.source_profiles sp
-                      WHERE sp.source_id = s.id AND sp.embedding_profile_id = %(profile)s)
-      AND NOT EXISTS (SELECT FROM waiting w WHERE w.source_id = s.id AND w.checksum = s.checksum)
-    UNION ALL
-    SELECT s.id, 'gone'
-    FROM rag.source_profiles sp
-    JOIN rag.knowledge_sources s ON s.id = sp.source_id
-    WHERE sp.embedding_profile_id = %(profile)s
-      AND (s.status = 'deleted' OR s.status = 'no_text' AND NOT (%(media)s AND s.media IS NOT NULL))
-) work
+SELECT count(*) AS sources, md5(string_agg(source_id::text || version, ',' ORDER BY source_id, version)) AS digest
+FROM behind
+WHERE NOT EXISTS (
+    SELECT FROM rag.embedding_job_sources w JOIN rag.embedding_jobs j ON j.id = w.job_id
+    WHERE w.embedding_profile_id = %(profile)s AND w.source_id = behind.source_id AND w.checksum = version
+      AND j.state IN ('submitting', 'running') AND j.ended_at IS NULL AND j.deadline > now())
 
 -- progress --
 UPDATE rag.knowledge_sources SET progress_percent = %(percent)s
@@ -429,11 +395,10 @@ COPY staged_chunks FROM STDIN (FORMAT binary)
 -- current_versions --
 -- Which of the staged sources are still what was staged; a newer version gets its own publication.
 SELECT s.id FROM rag.knowledge_sources s
+JOIN rag.embedding_profiles p ON p.id = %(profile)s AND p.knowledge_space_id = s.knowledge_space_id
 JOIN unnest(%(sources)s::uuid[], %(checksums)s::text[]) AS staged (id, checksum)
     ON staged.id = s.id AND staged.checksum = s.checksum
-WHERE s.knowledge_space_id = %(space)s
-  AND (s.status IN ('queued', 'processing', 'ready', 'failed')
-       OR %(media)s AND s.status = 'no_text' AND s.media IS NOT NULL)
+WHERE rag.is_publishable(s, p.options)
 ORDER BY s.id
 FOR UPDATE OF s
 
@@ -514,12 +479,10 @@ SELECT name FROM rag.knowledge_sources WHERE id = %(source)s
 -- withdrawn_sources --
 -- Of a source without text a profile that embeds files serves nothing but the file as it is now: what was served
 -- before may be a text that was taken out of it.
-SELECT sp.source_id FROM rag.source_profiles sp
-JOIN rag.knowledge_sources s ON s.id = sp.source_id
-WHERE sp.embedding_profile_id = %(profile)s
-  AND (s.status = 'deleted'
-       OR s.status = 'no_text' AND NOT (%(media)s AND s.media IS NOT NULL AND sp.checksum = s.checksum))
-ORDER BY sp.source_id
+SELECT source_id FROM rag.profile_work
+WHERE embedding_profile_id = %(profile)s AND status IN ('deleted', 'no_text')
+  AND (work = 'gone' OR published_checksum <> checksum)
+ORDER BY source_id
 
 -- withdraw_sources --
 DELETE FROM rag.source_profiles

@@ -164,6 +164,12 @@ CREATE FUNCTION rag.distance_operator(profile rag.embedding_profiles) RETURNS te
 
 ALTER FUNCTION rag.distance_operator(profile rag.embedding_profiles) OWNER TO rag_owner;
 
+CREATE FUNCTION rag.embeds_media(options jsonb) RETURNS boolean
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN COALESCE(((options ->> 'multimodal'::text))::boolean, false);
+
+ALTER FUNCTION rag.embeds_media(options jsonb) OWNER TO rag_owner;
+
 CREATE FUNCTION rag.enqueued_tokens(my_route text) RETURNS bigint
     LANGUAGE sql STABLE SECURITY DEFINER
     SET search_path TO 'rag', 'pg_temp'
@@ -248,6 +254,47 @@ CREATE FUNCTION rag.is_counted(q rag.rate_requests, l rag.rate_limits) RETURNS b
     RETURN (((q).provider = (l).provider) AND (((l).tenant_id IS NULL) OR (((l).tenant_id)::text = ((q).tenant_id)::text)) AND (((l).model IS NULL) OR ((l).model = (q).model)));
 
 ALTER FUNCTION rag.is_counted(q rag.rate_requests, l rag.rate_limits) OWNER TO rag_owner;
+
+CREATE TABLE rag.knowledge_sources (
+    id uuid NOT NULL,
+    knowledge_space_id uuid NOT NULL,
+    tenant_id rag.key NOT NULL,
+    bot_id rag.key NOT NULL,
+    root_id uuid,
+    file_hash bytea NOT NULL,
+    source_type text NOT NULL,
+    external_id text NOT NULL,
+    name text NOT NULL,
+    canonical_url text,
+    checksum text NOT NULL,
+    status text DEFAULT 'queued'::text NOT NULL,
+    progress_percent smallint DEFAULT 0 NOT NULL,
+    error_message text,
+    failed_stage text,
+    locale text,
+    content_type text,
+    scope_type text DEFAULT 'bot'::text NOT NULL,
+    scope_user_id text,
+    metadata jsonb DEFAULT '{}'::jsonb NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    updated_at timestamp with time zone DEFAULT now() NOT NULL,
+    media jsonb,
+    CONSTRAINT knowledge_sources_check CHECK (((scope_type = 'user'::text) = (scope_user_id IS NOT NULL))),
+    CONSTRAINT knowledge_sources_failed_stage_check CHECK ((failed_stage = ANY (ARRAY['read'::text, 'publish'::text]))),
+    CONSTRAINT knowledge_sources_progress_percent_check CHECK (((progress_percent >= 0) AND (progress_percent <= 100))),
+    CONSTRAINT knowledge_sources_scope_type_check CHECK ((scope_type = ANY (ARRAY['bot'::text, 'user'::text]))),
+    CONSTRAINT knowledge_sources_status_check CHECK ((status = ANY (ARRAY['queued'::text, 'processing'::text, 'ready'::text, 'no_text'::text, 'failed'::text, 'deleted'::text])))
+);
+
+ALTER TABLE ONLY rag.knowledge_sources FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE rag.knowledge_sources OWNER TO rag_owner;
+
+CREATE FUNCTION rag.is_publishable(source rag.knowledge_sources, options jsonb) RETURNS boolean
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN (((source).status = ANY (ARRAY['queued'::text, 'processing'::text, 'ready'::text, 'failed'::text])) OR (((source).status = 'no_text'::text) AND ((source).media IS NOT NULL) AND rag.embeds_media(options)));
+
+ALTER FUNCTION rag.is_publishable(source rag.knowledge_sources, options jsonb) OWNER TO rag_owner;
 
 CREATE FUNCTION rag.lexical_candidates(profile rag.embedding_profiles, query rag.lexical_query, how_many integer, source_condition text) RETURNS rag.candidates
     LANGUAGE plpgsql STABLE
@@ -878,41 +925,6 @@ ALTER TABLE ONLY rag.knowledge_chunks FORCE ROW LEVEL SECURITY;
 
 ALTER TABLE rag.knowledge_chunks OWNER TO rag_owner;
 
-CREATE TABLE rag.knowledge_sources (
-    id uuid NOT NULL,
-    knowledge_space_id uuid NOT NULL,
-    tenant_id rag.key NOT NULL,
-    bot_id rag.key NOT NULL,
-    root_id uuid,
-    file_hash bytea NOT NULL,
-    source_type text NOT NULL,
-    external_id text NOT NULL,
-    name text NOT NULL,
-    canonical_url text,
-    checksum text NOT NULL,
-    status text DEFAULT 'queued'::text NOT NULL,
-    progress_percent smallint DEFAULT 0 NOT NULL,
-    error_message text,
-    failed_stage text,
-    locale text,
-    content_type text,
-    scope_type text DEFAULT 'bot'::text NOT NULL,
-    scope_user_id text,
-    metadata jsonb DEFAULT '{}'::jsonb NOT NULL,
-    created_at timestamp with time zone DEFAULT now() NOT NULL,
-    updated_at timestamp with time zone DEFAULT now() NOT NULL,
-    media jsonb,
-    CONSTRAINT knowledge_sources_check CHECK (((scope_type = 'user'::text) = (scope_user_id IS NOT NULL))),
-    CONSTRAINT knowledge_sources_failed_stage_check CHECK ((failed_stage = ANY (ARRAY['read'::text, 'publish'::text]))),
-    CONSTRAINT knowledge_sources_progress_percent_check CHECK (((progress_percent >= 0) AND (progress_percent <= 100))),
-    CONSTRAINT knowledge_sources_scope_type_check CHECK ((scope_type = ANY (ARRAY['bot'::text, 'user'::text]))),
-    CONSTRAINT knowledge_sources_status_check CHECK ((status = ANY (ARRAY['queued'::text, 'processing'::text, 'ready'::text, 'no_text'::text, 'failed'::text, 'deleted'::text])))
-);
-
-ALTER TABLE ONLY rag.knowledge_sources FORCE ROW LEVEL SECURITY;
-
-ALTER TABLE rag.knowledge_sources OWNER TO rag_owner;
-
 CREATE TABLE rag.knowledge_spaces (
     id uuid DEFAULT gen_random_uuid() NOT NULL,
     tenant_id rag.key NOT NULL,
@@ -1007,6 +1019,64 @@ ALTER TABLE ONLY rag.profile_specs FORCE ROW LEVEL SECURITY;
 
 ALTER TABLE rag.profile_specs OWNER TO rag_owner;
 
+CREATE TABLE rag.source_documents (
+    source_id uuid NOT NULL,
+    checksum text NOT NULL,
+    tenant_id rag.key NOT NULL,
+    bot_id rag.key NOT NULL,
+    title text NOT NULL,
+    text text NOT NULL,
+    blocks jsonb DEFAULT '[]'::jsonb NOT NULL
+);
+
+ALTER TABLE ONLY rag.source_documents FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE rag.source_documents OWNER TO rag_owner;
+
+CREATE VIEW rag.profile_work WITH (security_invoker='true') AS
+ SELECT p.id AS embedding_profile_id,
+    s.id AS source_id,
+    s.tenant_id,
+    s.bot_id,
+    s.external_id,
+    s.name,
+    s.content_type,
+    s.locale,
+    s.status,
+    s.checksum,
+    sp.checksum AS published_checksum,
+        CASE
+            WHEN rag.embeds_media(p.options) THEN s.media
+            ELSE NULL::jsonb
+        END AS media,
+        CASE
+            WHEN (NOT rag.is_publishable(s.*, p.options)) THEN
+            CASE
+                WHEN (sp.source_id IS NOT NULL) THEN 'gone'::text
+                ELSE NULL::text
+            END
+            WHEN ((sp.source_id IS NULL) AND (s.status <> 'failed'::text)) THEN 'missing'::text
+            WHEN (sp.source_id IS NULL) THEN
+            CASE
+                WHEN (EXISTS ( SELECT
+                   FROM rag.source_documents d
+                  WHERE ((d.source_id = s.id) AND (d.checksum = s.checksum)))) THEN 'due'::text
+                ELSE NULL::text
+            END
+            WHEN ((sp.status = 'ready'::text) AND (sp.checksum = s.checksum) AND ((sp.duplicate_of IS NULL) OR (EXISTS ( SELECT
+               FROM (rag.source_profiles o
+                 JOIN rag.knowledge_sources os ON ((os.id = o.source_id)))
+              WHERE ((o.embedding_profile_id = p.id) AND (o.source_id = sp.duplicate_of) AND (o.status = 'ready'::text) AND (o.checksum = sp.duplicate_checksum) AND (os.checksum = o.checksum) AND (os.status <> ALL (ARRAY['deleted'::text, 'no_text'::text]))))))) THEN NULL::text
+            WHEN ((s.status = 'failed'::text) OR ((sp.status = 'failed'::text) AND (sp.checksum = s.checksum))) THEN 'failed'::text
+            WHEN ((sp.status = 'ready'::text) AND (sp.checksum <> s.checksum)) THEN 'missing'::text
+            ELSE 'due'::text
+        END AS work
+   FROM ((rag.embedding_profiles p
+     JOIN rag.knowledge_sources s ON ((s.knowledge_space_id = p.knowledge_space_id)))
+     LEFT JOIN rag.source_profiles sp ON (((sp.embedding_profile_id = p.id) AND (sp.source_id = s.id))));
+
+ALTER VIEW rag.profile_work OWNER TO rag_owner;
+
 CREATE TABLE rag.rate_blocks (
     provider text NOT NULL,
     model text NOT NULL,
@@ -1035,20 +1105,6 @@ ALTER TABLE rag.rate_requests ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     NO MAXVALUE
     CACHE 1
 );
-
-CREATE TABLE rag.source_documents (
-    source_id uuid NOT NULL,
-    checksum text NOT NULL,
-    tenant_id rag.key NOT NULL,
-    bot_id rag.key NOT NULL,
-    title text NOT NULL,
-    text text NOT NULL,
-    blocks jsonb DEFAULT '[]'::jsonb NOT NULL
-);
-
-ALTER TABLE ONLY rag.source_documents FORCE ROW LEVEL SECURITY;
-
-ALTER TABLE rag.source_documents OWNER TO rag_owner;
 
 CREATE TABLE rag.source_files (
     knowledge_space_id uuid NOT NULL,
@@ -1533,6 +1589,10 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.rate_limits TO rag_ingest;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.rate_requests TO rag_ingest;
 
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.knowledge_sources TO rag_ingest;
+GRANT SELECT ON TABLE rag.knowledge_sources TO rag_search;
+GRANT SELECT ON TABLE rag.knowledge_sources TO rag_app;
+
 REVOKE ALL ON FUNCTION rag.lexical_candidates(profile rag.embedding_profiles, query rag.lexical_query, how_many integer, source_condition text) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION rag.profile_in_scope() FROM PUBLIC;
@@ -1579,10 +1639,6 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.knowledge_chunks TO rag_ingest;
 GRANT SELECT ON TABLE rag.knowledge_chunks TO rag_search;
 GRANT SELECT ON TABLE rag.knowledge_chunks TO rag_app;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.knowledge_sources TO rag_ingest;
-GRANT SELECT ON TABLE rag.knowledge_sources TO rag_search;
-GRANT SELECT ON TABLE rag.knowledge_sources TO rag_app;
-
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.knowledge_spaces TO rag_ingest;
 GRANT SELECT ON TABLE rag.knowledge_spaces TO rag_app;
 GRANT SELECT ON TABLE rag.knowledge_spaces TO rag_search;
@@ -1598,10 +1654,12 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.profile_settings TO rag_ingest;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.profile_specs TO rag_ingest;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.rate_blocks TO rag_ingest;
-
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.source_documents TO rag_ingest;
 GRANT SELECT ON TABLE rag.source_documents TO rag_app;
+
+GRANT SELECT ON TABLE rag.profile_work TO rag_ingest;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.rate_blocks TO rag_ingest;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.source_files TO rag_ingest;
 

@@ -11,8 +11,7 @@ from rag_assets.ingest.sources import RootChanges, decide
 from rag_assets.sources.scan import scan_root
 from rag_assets.store.database import Connection, Database, set_scope
 from rag_assets.store.profiles import BuiltProfile, built_profiles
-from rag_assets.store.sources import FileState, file_states
-from rag_assets.store.sql import query
+from rag_assets.store.sources import FileState, file_states, profile_lag
 from rag_assets.store.tenants import Root, list_roots
 
 # A bucket costs a request to list, a page one to see whether it has changed.
@@ -79,11 +78,10 @@ def _behind(connection: Connection, tenant: str, profiles: Sequence[BuiltProfile
     with connection.transaction():
         set_scope(connection, {"tenant": tenant})
         for built in profiles:
-            values = {"profile": built.id, "space": built.space_id, "media": built.profile.options.multimodal}
-            row = connection.execute(query("profile_lag"), values).fetchone()
-            if row and row[0]:
-                counts[built.profile.name] += row[0]
-                parts[built.profile.name].append((built.id, row[1]))
+            lag = profile_lag(connection, built.id)
+            if lag.sources:
+                counts[built.profile.name] += lag.sources
+                parts[built.profile.name].append((built.id, lag.digest))
     return [
         Work(tenant, name, digest(parts[name]), f"{count} sources to publish or take away")
         for name, count in counts.items()

@@ -106,7 +106,7 @@ def chunk_pending(database: Database, profiles: Sequence[BuiltProfile]) -> tuple
 
 def _chunk_profile(database: Database, built: BuiltProfile, report: ChunkReport) -> pa.Table:
     with database.transaction("ingest", {"tenant": built.tenant}) as connection:
-        pending = pending_sources(connection, built.id, built.space_id, built.profile.options.multimodal)
+        pending = pending_sources(connection, built.id)
         pages = pages_of(connection, built, pending)
     rows: list[tuple[Any, ...]] = []
     failed: list[tuple[PendingSource, str]] = []

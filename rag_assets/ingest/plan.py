@@ -29,6 +29,7 @@ from rag_assets.store.sources import (
     file_states,
     hash_uri,
     pending_sources,
+    publishable_sources,
     sources_of_files,
 )
 from rag_assets.store.tenants import Root, list_bots, list_roots, list_tenants
@@ -232,8 +233,11 @@ def _waiting(
             states = sources_of_files(connection, scan.root, [hash_uri(uri) for uri in uris])
             replaced |= {state.id for state in states}
     built = built_profiles(connection, tenant, bot, profile.name)
-    media = profile.options.multimodal
-    pending = pending_sources(connection, built[0].id if built else 0, found[0].space_id, media)
+    pending = (
+        pending_sources(connection, built[0].id)
+        if built
+        else publishable_sources(connection, found[0].space_id, profile.options)
+    )
     return [source for source in pending if source.id not in replaced]
 
 

@@ -62,7 +62,7 @@ def pages_of(connection: Connection, built: BuiltProfile, pending: list[PendingS
 def duplicate_versions(database: Database, built: BuiltProfile) -> list[StagedVersion]:
     """Pending pages that add nothing to a page that the profile serves as it is now: versions without chunks."""
     with database.transaction("ingest", {"tenant": built.tenant}) as connection:
-        pending = pending_sources(connection, built.id, built.space_id)
+        pending = pending_sources(connection, built.id)
         found = pages_of(connection, built, pending).duplicates
         if not found:
             return []

@@ -160,7 +160,7 @@ def record_event(connection: Connection, built: BuiltProfile, event: str, eviden
 def complete_profile(connection: Connection, built: BuiltProfile) -> bool:
     """Mark the profile ready if every readable source is published in it; the first one of a space becomes
     active. True if it is active as a result."""
-    scope = {"profile": built.id, "space": built.space_id, "media": built.profile.options.multimodal}
+    scope = {"profile": built.id, "space": built.space_id}
     if connection.execute(query("mark_complete_profile"), scope).fetchone() is None:
         return False
     record_event(connection, built, "ready", {})

@@ -13,7 +13,8 @@ from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
-from psycopg import sql
+from psycopg import Cursor, sql
+from psycopg.rows import scalar_row
 
 from rag_assets.store.database import Connection, Database, set_scope
 from rag_assets.store.lexical import lexical_text
@@ -68,7 +69,6 @@ class Publisher:
             "profile": built.id,
             "space": built.space_id,
             "language": built.profile.lexical.language,
-            "media": built.profile.options.multimodal,
             **self._scope,
         }
         self._connection: Connection = database.connect("ingest")
@@ -79,11 +79,12 @@ class Publisher:
     def __exit__(self, *error: object) -> None:
         self._connection.close()
 
-    def _execute(self, name: str, **values: Any) -> Any:
-        """Run a named query; the profile id goes in as a literal, so that one partition is planned."""
+    def _execute(self, name: str, **values: Any) -> Cursor[Any]:
+        """Run a named query, of one column if it returns rows; the profile id goes in as a literal, so that one
+        partition is planned."""
         statement = sql.SQL(query(name))
         composed = statement.format(profile=sql.Literal(self._built.id)) if "{profile}" in query(name) else statement
-        return self._connection.execute(composed, {**self._values, **values})
+        return self._connection.cursor(row_factory=scalar_row).execute(composed, {**self._values, **values})
 
     def _begin(self, lock: str = "lock_profile") -> None:
         set_scope(self._connection, self._scope)
@@ -93,12 +94,11 @@ class Publisher:
         """Fix the mean chunk length of a fresh profile from what is about to be published in it."""
         with self._connection.transaction():
             self._begin()
-            row = self._execute("average_length").fetchone()
-            if (row is not None and row[0] is not None) or not texts:
+            if self._execute("average_length").fetchone() is not None or not texts:
                 return
             step = max(1, len(texts) // _SAMPLE)
             sample = [lexical_text(text) for text in texts[::step]]
-            (length,) = self._execute("sample_length", texts=sample).fetchone()
+            length = self._execute("sample_length", texts=sample).fetchone()
             self._execute("set_average_length", length=float(length or 1))
 
     def publish(self, versions: Sequence[StagedVersion]) -> Published:
@@ -109,16 +109,17 @@ class Publisher:
             # Flushed with the transaction that completes the publication. What a crash takes back before that is
             # taken back whole, and published again by the next run.
             self._connection.execute("SET LOCAL synchronous_commit = off")
-            rows = self._execute(
-                "current_versions",
-                sources=[version.source_id for version in versions],
-                checksums=[version.checksum for version in versions],
+            current = set(
+                self._execute(
+                    "current_versions",
+                    sources=[version.source_id for version in versions],
+                    checksums=[version.checksum for version in versions],
+                )
             )
-            current = {row[0] for row in rows}
             live = [version for version in versions if version.source_id in current]
             sources = [version.source_id for version in live]
             self._copy(live)
-            (length,) = self._execute("average_length").fetchone()
+            length = self._execute("average_length").fetchone()
             self._execute("delete_chunks_of_sources", sources=sources)
             inserted = self._execute("insert_staged_chunks", sources=sources, length=length or 1.0)
             self._execute(
@@ -159,15 +160,14 @@ class Publisher:
             self._begin()
             self._execute("source_failed_in_profile", source=source_id, checksum=checksum, error=error)
             self._execute("source_failed", source=source_id, checksum=checksum, error=error)
-            row = self._execute("source_name", source=source_id).fetchone()
-            return str(row[0] if row else source_id)
+            return str(self._execute("source_name", source=source_id).fetchone() or source_id)
 
     def withdraw(self) -> int:
         """Take away the chunks of deleted and emptied sources, and texts that nothing serves or will serve;
         returns how many sources."""
         with self._connection.transaction():
             self._begin()
-            sources = [row[0] for row in self._execute("withdrawn_sources")]
+            sources = self._execute("withdrawn_sources").fetchall()
             if sources:
                 self._execute("delete_chunks_of_sources", sources=sources)
                 self._execute("withdraw_sources", sources=sources)
@@ -184,6 +184,5 @@ class Publisher:
         """Sources and chunks that the profile serves."""
         with self._connection.transaction():
             self._begin()
-            (sources,) = self._execute("ready_sources").fetchone()
-            (chunks,) = self._execute("chunk_count").fetchone()
+            (sources,), (chunks,) = self._execute("ready_sources"), self._execute("chunk_count")
             return sources, chunks

@@ -9,8 +9,12 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 from uuid import UUID
 
+from psycopg.rows import class_row, dict_row, kwargs_row, scalar_row
+from psycopg.types.json import Jsonb
+
 from rag_assets.documents.model import Block, Document
 from rag_assets.documents.page_signature import PageSignature
+from rag_assets.embedding.profiles import ProviderOptions
 from rag_assets.store.database import Connection
 from rag_assets.store.sql import query
 from rag_assets.store.tenants import Root
@@ -80,6 +84,14 @@ class PendingSource:
     media: StoredMedia | None = None
 
 
+@dataclass(frozen=True)
+class ProfileLag:
+    """How many sources a profile has to publish or to take away; `digest` names them, and is None if there are none."""
+
+    sources: int
+    digest: str | None
+
+
 def hash_uri(uri: str) -> bytes:
     """What stands for a uri of any length in keys."""
     return hashlib.sha256(uri.encode()).digest()
@@ -92,19 +104,24 @@ def source_id(space_id: UUID, external_id: str) -> UUID:
 
 def file_states(connection: Connection, root: Root) -> dict[str, FileState]:
     """Uri -> state of all files of the root that have been read."""
-    return {row[0]: FileState(*row[1:]) for row in connection.execute(query("file_states"), {"root": root.id})}
+    rows = connection.cursor(row_factory=dict_row).execute(query("file_states"), {"root": root.id})
+    return {row.pop("uri"): FileState(**row) for row in rows}
 
 
 def sources_of_files(connection: Connection, root: Root, files: Iterable[bytes]) -> list[SourceState]:
     """The sources, other than deleted ones, that came from the given files."""
-    rows = connection.execute(query("source_states_of_files"), {"space": root.space_id, "files": list(files)})
-    return [SourceState(row[0], row[1], row[2], row[3], row[4], _to_media(row[5])) for row in rows]
+    cursor = connection.cursor(row_factory=kwargs_row(_source_state))
+    return cursor.execute(query("source_states_of_files"), {"space": root.space_id, "files": list(files)}).fetchall()
+
+
+def _source_state(media: dict[str, Any] | None, **columns: Any) -> SourceState:
+    return SourceState(**columns, media=_to_media(media))
 
 
 def embeds_media(connection: Connection, space_id: UUID) -> bool:
     """Whether some profile of the space embeds files as such."""
-    row = connection.execute(query("embeds_media"), {"space": space_id}).fetchone()
-    return bool(row and row[0])
+    cursor = connection.cursor(row_factory=scalar_row)
+    return bool(cursor.execute(query("embeds_media"), {"space": space_id}).fetchone())
 
 
 def write_sources(connection: Connection, root: Root, staged: Sequence[StagedSource]) -> None:
@@ -193,29 +210,44 @@ def forget_unread_files(connection: Connection, tenant: str, bot: str) -> int:
     return connection.execute(query("forget_unread_files"), {"tenant": tenant, "bot": bot}).rowcount
 
 
-def pending_sources(
-    connection: Connection, profile_id: int, space_id: UUID, media: bool = False
-) -> list[PendingSource]:
-    """The sources that the profile has not published in their current version, by external id; `media`: also those
-    whose file can be embedded as such and holds no text."""
-    rows = connection.execute(query("pending_sources"), {"profile": profile_id, "space": space_id, "media": media})
-    return [
-        PendingSource(
-            row[0],
-            row[1],
-            Document(
-                title=row[2],
-                text=row[3],
-                blocks=tuple(_to_block(block) for block in row[4]),
-                content_type=row[5] or "text/plain",
-                language=row[6],
-            ),
-            name=row[7],
-            external_id=row[8],
-            media=_to_media(row[9]),
-        )
-        for row in rows
-    ]
+def pending_sources(connection: Connection, profile_id: int) -> list[PendingSource]:
+    """The sources that the profile has not published in their current version, by external id."""
+    cursor = connection.cursor(row_factory=kwargs_row(_pending_source))
+    return cursor.execute(query("pending_sources"), {"profile": profile_id}).fetchall()
+
+
+def publishable_sources(connection: Connection, space_id: UUID, options: ProviderOptions) -> list[PendingSource]:
+    """The sources that would be pending for a profile with these options, if the space had it, by external id."""
+    cursor = connection.cursor(row_factory=kwargs_row(_pending_source))
+    values = {"space": space_id, "options": Jsonb(options.model_dump(mode="json"))}
+    return cursor.execute(query("publishable_sources"), values).fetchall()
+
+
+def _pending_source(
+    title: str,
+    text: str,
+    blocks: list[dict[str, Any]],
+    content_type: str | None,
+    locale: str | None,
+    media: dict[str, Any] | None,
+    **columns: Any,
+) -> PendingSource:
+    document = Document(
+        title=title,
+        text=text,
+        blocks=tuple(_to_block(block) for block in blocks),
+        content_type=content_type or "text/plain",
+        language=locale,
+    )
+    return PendingSource(**columns, document=document, media=_to_media(media))
+
+
+def profile_lag(connection: Connection, profile_id: int) -> ProfileLag:
+    """How far the profile is behind its sources, but for what failed before or waits for a batch job."""
+    cursor = connection.cursor(row_factory=class_row(ProfileLag))
+    lag = cursor.execute(query("profile_lag"), {"profile": profile_id}).fetchone()
+    assert lag is not None  # an aggregate
+    return lag
 
 
 def _to_media(value: dict[str, Any] | None) -> StoredMedia | None:
@@ -228,12 +260,8 @@ def _to_block(value: dict[str, Any]) -> Block:
 
 def sources_overview(connection: Connection, tenant: str, bot: str) -> list[dict[str, Any]]:
     """One dict a source, by external id, with its state in each profile under `profiles`."""
-    names = (
-        "source_id", "name", "source_type", "external_id", "status", "progress_percent", "error",
-        "content_type", "locale", "updated_at", "profiles",
-    )  # fmt: skip
-    rows = connection.execute(query("sources_overview"), {"tenant": tenant, "bot": bot})
-    return [dict(zip(names, row, strict=True)) for row in rows]
+    cursor = connection.cursor(row_factory=dict_row)
+    return cursor.execute(query("sources_overview"), {"tenant": tenant, "bot": bot}).fetchall()
 
 
 def source_counts(connection: Connection, tenant: str, bot: str | None = None) -> dict[str, int]:

@@ -12,7 +12,7 @@ import pytest
 
 from rag_assets.ingest.plan import Demand, make_plan, price_of
 from rag_assets.store.database import Database
-from rag_assets.store.sql import query
+from rag_assets.store.sources import profile_lag
 from rag_assets.store.tenants import add_root, add_tenant
 from tests.support.google_server import media_text, unit_vectors
 from tests.support.media_world import BOT, PROFILE, TENANT, MediaWorld, media_world, picture, small_pdf
@@ -29,15 +29,9 @@ def world(database: Database, root: Path, monkeypatch: pytest.MonkeyPatch) -> It
 
 def lag(world: MediaWorld, profile: str = PROFILE.name) -> int:
     """What the profile is said to be behind by."""
-    ((built, space, media),) = world.rows(
-        "SELECT id, knowledge_space_id, coalesce((options ->> 'multimodal')::boolean, false) "
-        "FROM rag.embedding_profiles WHERE name = %s", profile,
-    )  # fmt: skip
+    ((built,),) = world.rows("SELECT id FROM rag.embedding_profiles WHERE name = %s", profile)
     with world.database.transaction("ingest", {"tenant": TENANT}) as connection:
-        values = {"profile": built, "space": space, "media": media}
-        row = connection.execute(query("profile_lag"), values).fetchone()
-    assert row is not None
-    return int(row[0])
+        return profile_lag(connection, built).sources
 
 
 def test_a_pdf_of_six_pages_has_one_more_chunk_with_the_vector_of_the_file(world: MediaWorld) -> None:
