@@ -15,10 +15,10 @@ from evals.gate import GateInput, GatePolicy, Verdict, decide
 from evals.metrics import evaluate
 from evals.report import Measured
 from evals.runs import RetrievalRun, RunError
+from evals.stored_sets import StoredSet, latest_eval_set, save_eval_set
 from rag_assets.errors import ProfileNotReady, UnknownProfile
 from rag_assets.store import evals as store
 from rag_assets.store.database import Connection, Database
-from rag_assets.store.evals import StoredSet
 from rag_assets.store.profiles import BuiltProfile, built_profiles
 from rag_assets.store.search import Mode
 from rag_assets.store.tenants import Space, add_root, add_tenant, spaces_of
@@ -81,7 +81,7 @@ def import_set(database: Database, tenant: str, bot: str, folder: Path) -> EvalS
         add_tenant(database, tenant, bot)
         add_root(database, tenant, bot, str(corpus))
     with database.transaction("ingest", {"tenant": tenant}) as connection:
-        return store.save_eval_set(connection, spaces_of(connection, tenant, bot)[0], evalset).evalset
+        return save_eval_set(connection, spaces_of(connection, tenant, bot)[0], evalset).evalset
 
 
 def stored_set(database: Database, tenant: str, bot: str) -> StoredSet:
@@ -91,7 +91,7 @@ def stored_set(database: Database, tenant: str, bot: str) -> StoredSet:
         UsageError: it has none.
     """
     with database.transaction("ingest", {"tenant": tenant}) as connection:
-        return store.latest_eval_set(connection, spaces_of(connection, tenant, bot)[0])
+        return latest_eval_set(connection, spaces_of(connection, tenant, bot)[0])
 
 
 def run_queries(
@@ -223,9 +223,9 @@ class _Bench:
             self._space: Space = spaces_of(connection, tenant, bot)[0]
             self._built = built_profiles(connection, tenant, bot)
             if evalset is None:
-                self.set = store.latest_eval_set(connection, self._space)
+                self.set = latest_eval_set(connection, self._space)
             else:
-                self.set = store.save_eval_set(connection, self._space, evalset, imported=False)
+                self.set = save_eval_set(connection, self._space, evalset, imported=False)
 
     def _transaction(self) -> AbstractContextManager[Connection]:
         return self.database.transaction("ingest", {"tenant": self._tenant})

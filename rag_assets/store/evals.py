@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
-from evals.datasets import EvalSet, Query
-from rag_assets.documents.normalize import clean_json, normalize
-from rag_assets.errors import UsageError
+from rag_assets.documents.normalize import clean_json
 from rag_assets.store.database import Connection, Database
 from rag_assets.store.profiles import BuiltProfile
 from rag_assets.store.sql import query
@@ -19,11 +18,13 @@ from rag_assets.store.tenants import Space, list_tenants
 
 
 @dataclass(frozen=True)
-class StoredSet:
-    """A labelled set with its row."""
+class EvalSetRow:
+    """A labelled set as it is kept: questions as objects, in their order, and the grades of documents by question."""
 
     id: int
-    evalset: EvalSet
+    content_hash: str
+    queries: list[dict[str, Any]]
+    qrels: dict[str, dict[str, int]]
 
 
 @dataclass(frozen=True)
@@ -34,42 +35,35 @@ class Coverage:
     missing: tuple[str, ...]
 
 
-def save_eval_set(connection: Connection, space: Space, evalset: EvalSet, *, imported: bool = True) -> StoredSet:
-    """Keep a labelled set, once for each content; `imported` makes it the one that the bot is measured by.
+def add_eval_set(
+    connection: Connection,
+    space: Space,
+    *,
+    content_hash: str,
+    queries: Sequence[Mapping[str, Any]],
+    qrels: Mapping[str, Mapping[str, int]],
+    imported: bool,
+) -> int:
+    """Keep a labelled set, once for each content; `imported` makes it the bot's own. Returns its id.
 
-    Returns it as it will be read again: ids and texts are normalised like those of documents.
+    Postgres refuses NUL and half a surrogate pair: clean the texts first, and hash what is clean.
     """
-    clean = _cleaned(evalset)
-    row = connection.execute(
-        query("add_eval_set"),
-        {
-            "space": space.id,
-            "tenant": space.tenant,
-            "bot": space.bot,
-            "content_hash": clean.content_hash,
-            "queries": Jsonb([vars(one) for one in clean.queries]),
-            "qrels": Jsonb({name: dict(grades) for name, grades in clean.qrels.items()}),
-            "imported": imported,
-        },
-    ).fetchone()
-    assert row is not None
-    return StoredSet(row[0], clean)
+    values = {
+        "space": space.id,
+        "tenant": space.tenant,
+        "bot": space.bot,
+        "content_hash": content_hash,
+        "queries": Jsonb(queries),
+        "qrels": Jsonb(qrels),
+        "imported": imported,
+    }
+    return _id(connection, "add_eval_set", values)
 
 
-def latest_eval_set(connection: Connection, space: Space) -> StoredSet:
-    """The labelled set that was imported last.
-
-    Raises:
-        UsageError: the bot has none; says how to import one.
-    """
-    row = connection.execute(query("latest_eval_set"), {"space": space.id}).fetchone()
-    if row is None:
-        raise UsageError(
-            f"bot {space.bot!r} of tenant {space.tenant!r} has no labelled queries yet. Import some with: "
-            f"rag eval import DIR --tenant {space.tenant} --bot {space.bot}"
-        )
-    queries = tuple(Query(**one) for one in row[2])
-    return StoredSet(row[0], _set_of(queries, row[3]))
+def latest_eval_set(connection: Connection, space: Space) -> EvalSetRow | None:
+    """The labelled set that was imported last; None where the bot has none."""
+    cursor = connection.cursor(row_factory=class_row(EvalSetRow))
+    return cursor.execute(query("latest_eval_set"), {"space": space.id}).fetchone()
 
 
 def document_ids(connection: Connection, space: Space) -> frozenset[str]:
@@ -154,24 +148,6 @@ def _id(connection: Connection, name: str, values: Mapping[str, Any]) -> int:
     row = connection.execute(query(name), values).fetchone()
     assert row is not None
     return int(row[0])
-
-
-def _cleaned(evalset: EvalSet) -> EvalSet:
-    # Postgres takes neither NUL nor half a surrogate pair, and documents are known by normalised ids.
-    queries = tuple(
-        Query(normalize(one.id), normalize(one.text), one.critical, one.kind and normalize(one.kind))
-        for one in evalset.queries
-    )
-    return _set_of(queries, clean_json(evalset.qrels), evalset)
-
-
-def _set_of(
-    queries: tuple[Query, ...], qrels: Mapping[str, Mapping[str, int]], source: EvalSet | None = None
-) -> EvalSet:
-    # jsonb has an order of its own; that of the questions is what people know.
-    ordered = {one.id: qrels[one.id] for one in queries if one.id in qrels}
-    critical = frozenset(one.id for one in queries if one.critical)
-    return EvalSet(queries, ordered, critical, source.problems if source else ())
 
 
 @dataclass(frozen=True)
