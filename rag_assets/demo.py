@@ -7,26 +7,26 @@ import time
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
+from evals.gate import Verdict
+from evals.runner import import_set, judge
 from rag_assets.commands.bars import shown
 from rag_assets.commands.ingest import ingest_roots, outcome_payload, show_outcome
 from rag_assets.commands.search import run_search, show_results
 from rag_assets.commands.session import ready_database
 from rag_assets.commands.shell import guarded, stdout_console
 from rag_assets.errors import PromotionRefused, RagError
-from rag_assets.settings import load_settings
-
-if TYPE_CHECKING:
-    from evals.gate import Verdict
-    from rag_assets.settings import Settings
-    from rag_assets.store.database import Database
-    from rag_assets.store.search import Mode
+from rag_assets.retrieval import open_scope
+from rag_assets.settings import Settings, load_settings
+from rag_assets.store.database import Database
+from rag_assets.store.promotion import promote
+from rag_assets.store.search import Mode
+from rag_assets.store.sources import sources_overview
 
 BOTS = {"quarrowby": "support", "orrelune": "docs"}
 BASELINE, CANDIDATE = "static-64", "static-256"
@@ -116,8 +116,6 @@ def _check_isolation(database: Database) -> int:
     Raises:
         RagError: a result's source belongs to another tenant.
     """
-    from rag_assets.store.sources import sources_overview
-
     compared = 0
     for tenant, bot in BOTS.items():
         with database.transaction("ingest", {"tenant": tenant}) as connection:
@@ -133,8 +131,6 @@ def _check_isolation(database: Database) -> int:
 
 def _evaluate(console: Console, database: Database) -> None:
     """Judge the candidate, promote it if that passes, and see the way back refused."""
-    from evals.runner import import_set
-
     labels = import_set(database, JUDGED, BOTS[JUDGED], bundled_sources(JUDGED).parent)
     console.print(Rule(f"{JUDGED}/{BOTS[JUDGED]} · is {CANDIDATE} better than {BASELINE}?", align="left"))
     console.print(f"{len(labels.judged)} labelled queries, {len(labels.critical)} of them critical.\n")
@@ -150,8 +146,6 @@ def _evaluate(console: Console, database: Database) -> None:
 
 
 def _judged(console: Console, database: Database, candidate: str, baseline: str, mode: Mode) -> Verdict:
-    from evals.runner import judge
-
     with shown():
         verdict = judge(database, JUDGED, BOTS[JUDGED], candidate, baseline, mode).verdict
     command = f"rag eval gate --tenant {JUDGED} --bot {BOTS[JUDGED]} --candidate {candidate} --baseline {baseline}"
@@ -178,8 +172,6 @@ def _show_before_and_after(console: Console, database: Database, verdict: Verdic
 
 
 def _promote(console: Console, database: Database) -> None:
-    from rag_assets.store.promotion import promote
-
     bot = BOTS[JUDGED]
     moved = promote(database, JUDGED, bot, CANDIDATE)
     console.print(Rule(f"{JUDGED}/{bot} · promoted", align="left"))
@@ -194,8 +186,6 @@ def _search(console: Console, database: Database, when: str) -> None:
 
 
 def _show_refusal(console: Console, database: Database, verdict: Verdict) -> None:
-    from rag_assets.store.promotion import promote
-
     if _active(database) != CANDIDATE:
         return
     try:
@@ -207,8 +197,6 @@ def _show_refusal(console: Console, database: Database, verdict: Verdict) -> Non
 
 
 def _active(database: Database) -> str:
-    from rag_assets.retrieval import open_scope
-
     return open_scope(database, JUDGED, BOTS[JUDGED])[1].name
 
 

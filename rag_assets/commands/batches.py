@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 from uuid import UUID
 
 import typer
@@ -10,13 +10,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from rag_assets.commands.options import Json, Tenant
+from rag_assets.commands.options import Json, Tenant, key
 from rag_assets.commands.session import ready_database
 from rag_assets.commands.shell import Answer, printable
 from rag_assets.errors import UsageError
-
-if TYPE_CHECKING:
-    from rag_assets.store.batch_jobs import Job
+from rag_assets.store.batch_jobs import Job, list_jobs
+from rag_assets.store.tenants import spaces_of
 
 _FIELDS = (
     "id", "bot", "profile", "state", "remote_state", "items", "tokens", "created_at", "submitted_at", "ended_at",
@@ -26,7 +25,9 @@ _FIELDS = (
 
 def batches(
     tenant: Tenant,
-    bot: Annotated[str | None, typer.Option("--bot", help="Only of this bot.", show_default=False)] = None,
+    bot: Annotated[
+        str | None, typer.Option("--bot", help="Only of this bot.", show_default=False, callback=key("bot"))
+    ] = None,
     cancel: Annotated[
         str | None,
         typer.Option(
@@ -41,13 +42,6 @@ def batches(
     embed nothing more, set a cost ceiling or retire the profile. A job that has ended is paid for and cannot be
     cancelled.
     """
-    from rag_assets.keys import check_key
-    from rag_assets.store.batch_jobs import list_jobs
-    from rag_assets.store.tenants import spaces_of
-
-    for key, kind in ((tenant, "tenant"), (bot, "bot")):
-        if key is not None:
-            check_key(key, kind)
     job_id = _job_id(cancel) if cancel is not None else None
     with ready_database() as database:
         with database.transaction("ingest", {"tenant": tenant}) as connection:

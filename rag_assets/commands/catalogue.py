@@ -2,33 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from rag_assets.commands.options import Json
+from rag_assets.chunking import ChunkingSpec
+from rag_assets.commands.options import Json, key
 from rag_assets.commands.session import ready_database
 from rag_assets.commands.shell import Answer
-
-if TYPE_CHECKING:
-    from rag_assets.chunking import ChunkingSpec
-    from rag_assets.embedding.profiles import EmbeddingProfile
+from rag_assets.embedding.profiles import EmbeddingProfile
+from rag_assets.store import tenants
+from rag_assets.store.profiles import get_spec, list_specs
 
 
 def add_tenant(
-    tenant: Annotated[str, typer.Argument(help="Key of the tenant: a-z, 0-9, '-' and '_'.")],
-    bot: Annotated[str | None, typer.Option("--bot", help="Create this bot of the tenant as well.")] = None,
+    tenant: Annotated[str, typer.Argument(help="Key of the tenant: a-z, 0-9, '-' and '_'.", callback=key("tenant"))],
+    bot: Annotated[
+        str | None, typer.Option("--bot", help="Create this bot of the tenant as well.", callback=key("bot"))
+    ] = None,
     as_json: Json = False,
 ) -> Answer:
     """Create a tenant, and a bot of it. Safe to repeat."""
-    from rag_assets.keys import check_key
-    from rag_assets.store import tenants
-
-    check_key(tenant, "tenant")
-    if bot is not None:
-        check_key(bot, "bot")
     with ready_database() as database:
         created = tenants.add_tenant(database, tenant, bot)
     name = tenant if bot is None else f"{tenant}/{bot}"
@@ -39,8 +35,6 @@ def add_tenant(
 
 def list_tenants(as_json: Json = False) -> Answer:
     """List all tenants with their bots."""
-    from rag_assets.store import tenants
-
     with ready_database() as database:
         found = [{"tenant": name, "bots": tenants.list_bots(database, name)} for name in tenants.list_tenants(database)]
 
@@ -58,8 +52,6 @@ def list_tenants(as_json: Json = False) -> Answer:
 
 def list_profiles(as_json: Json = False) -> Answer:
     """List the profiles that any bot may be ingested with."""
-    from rag_assets.store.profiles import list_specs
-
     with ready_database() as database, database.transaction("ingest", {}) as connection:
         profiles = list_specs(connection)
 
@@ -72,28 +64,25 @@ def list_profiles(as_json: Json = False) -> Answer:
     return Answer({"profiles": [profile_payload(profile) for profile in profiles]}, show)
 
 
-def show_profile(name: Annotated[str, typer.Argument(help="Name of the profile.")], as_json: Json = False) -> Answer:
+def show_profile(
+    name: Annotated[str, typer.Argument(help="Name of the profile.", callback=key("profile"))], as_json: Json = False
+) -> Answer:
     """Show everything that one profile fixes."""
-    from rag_assets.keys import check_key
-    from rag_assets.store.profiles import get_spec
-
-    check_key(name, "profile")
     with ready_database() as database, database.transaction("ingest", {}) as connection:
         profile = get_spec(connection, name)
     return Answer(profile_payload(profile), lambda console: _show_profile(console, profile))
 
 
 def diff_profiles(
-    first: Annotated[str, typer.Argument(metavar="P", help="Name of a profile.", show_default=False)],
-    second: Annotated[str, typer.Argument(metavar="Q", help="Name of another.", show_default=False)],
+    first: Annotated[
+        str, typer.Argument(metavar="P", help="Name of a profile.", show_default=False, callback=key("profile"))
+    ],
+    second: Annotated[
+        str, typer.Argument(metavar="Q", help="Name of another.", show_default=False, callback=key("profile"))
+    ],
     as_json: Json = False,
 ) -> Answer:
     """Show in what two profiles differ. Without a difference their chunks, vectors and indexes are equal."""
-    from rag_assets.keys import check_key
-    from rag_assets.store.profiles import get_spec
-
-    for name in (first, second):
-        check_key(name, "profile")
     with ready_database() as database, database.transaction("ingest", {}) as connection:
         one, other = (_flat(get_spec(connection, name).model_dump(mode="json")) for name in (first, second))
     found = {

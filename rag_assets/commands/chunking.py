@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pydantic import ValidationError
 
+from rag_assets.chunking import ChunkingSpec
+from rag_assets.embedding.profiles import DEFAULT_CHUNKING
 from rag_assets.errors import UsageError
-
-if TYPE_CHECKING:
-    from rag_assets.chunking import ChunkingSpec
 
 
 def parse_chunking(text: str | None) -> ChunkingSpec:
@@ -21,9 +18,6 @@ def parse_chunking(text: str | None) -> ChunkingSpec:
         UsageError: it is not of that form, or names what no chunker has.
         InvalidProfile: size and overlap contradict each other.
     """
-    from rag_assets.chunking import ChunkingSpec
-    from rag_assets.embedding.profiles import DEFAULT_CHUNKING
-
     if not text:
         return DEFAULT_CHUNKING
     strategy, *rest = text.split(":", 3)

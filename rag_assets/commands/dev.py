@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from rag_assets import launch
 from rag_assets.commands.session import ready_database
 from rag_assets.commands.shell import note
 from rag_assets.settings import load_settings
@@ -16,8 +17,6 @@ def dev(
     host: Annotated[str, typer.Option(help="Address that the Dagster UI listens on.")] = "127.0.0.1",
 ) -> int:
     """Run the Dagster UI and daemon, with the database up and the sensors on; Ctrl-C ends it."""
-    from rag_assets import launch
-
     settings = load_settings()
     with ready_database(settings):
         note(f"Dagster UI: http://{host}:{port} (ready in some seconds; Ctrl-C ends it)", "bold")

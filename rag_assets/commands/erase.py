@@ -5,29 +5,26 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from rag_assets.commands.options import Json, Tenant
+from rag_assets.commands.options import AnyBot, Json, Tenant
 from rag_assets.commands.session import ready_database
 from rag_assets.commands.shell import Answer, note, printable, stderr_console
 from rag_assets.errors import UsageError
 from rag_assets.settings import Settings, load_settings
-
-if TYPE_CHECKING:
-    from rag_assets.store.database import Database
+from rag_assets.store import erase as store
+from rag_assets.store.batch_jobs import list_jobs
+from rag_assets.store.database import Database
 
 
 def erase(
     tenant: Tenant,
-    bot: Annotated[
-        str | None,
-        typer.Option("--bot", help="Only this bot of the tenant. (default: all)", show_default=False),
-    ] = None,
+    bot: AnyBot = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     as_json: Json = False,
 ) -> Answer:
@@ -35,8 +32,6 @@ def erase(
 
     Shows what would go and asks. Afterwards every table is counted; anything left is an error.
     """
-    from rag_assets.store import erase as store
-
     if as_json and not yes:
         raise UsageError("--json cannot ask; say --yes to erase without being asked")
     settings = load_settings()
@@ -113,8 +108,6 @@ def _remove_work(settings: Settings, tenant: str, bot: str | None) -> tuple[int,
 
 def _abandon_jobs(database: Database, tenant: str, bot: str | None) -> tuple[int, list[str]]:
     """Stop and delete what the provider has of the tenant's batch jobs; how many, and what was not possible."""
-    from rag_assets.store.batch_jobs import list_jobs
-
     with database.transaction("ingest", {"tenant": tenant}) as connection:
         if not list_jobs(connection, tenant, bot, unfinished=True):
             return 0, []

@@ -4,26 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from rag_assets.commands.options import Bot, Json, SearchMode, Tenant
+from evals.asking import RunSettings
+from evals.datasets import EvalSet, labels_of_unknown_documents, load_evalset, with_labels
+from evals.gate import Criterion, GatePolicy, Verdict
+from evals.junit import junit
+from evals.report import Measured, Report, write_report
+from evals.runner import GateOutcome, corpus_of, import_set, judge, measure, measure_pair, run_metrics, stored_set
+from rag_assets.commands.bars import shown
+from rag_assets.commands.ingest import ingest_roots, outcome_payload, show_outcome
+from rag_assets.commands.options import Bot, Json, SearchMode, Tenant, key
 from rag_assets.commands.session import ready_database
 from rag_assets.commands.shell import Answer, note, printable
 from rag_assets.errors import RagError, UsageError
 from rag_assets.settings import load_settings
-
-if TYPE_CHECKING:
-    from evals.asking import RunSettings
-    from evals.datasets import EvalSet
-    from evals.gate import GatePolicy, Verdict
-    from evals.report import Measured
-    from evals.runner import GateOutcome
-    from rag_assets.store.database import Database
+from rag_assets.store.database import Database
+from rag_assets.store.evals import document_ids
+from rag_assets.store.tenants import spaces_of
 
 HEADLINE = ("recall@5", "hit_rate@5", "mrr@10", "ndcg@10", "precision@5")
 SHOWN_PROBLEMS = 10
@@ -46,7 +49,11 @@ def import_command(
     bot: Bot,
     profile: Annotated[
         str | None,
-        typer.Option(help="Profile to build. (default: the bot's active one, else static-256)", show_default=False),
+        typer.Option(
+            help="Profile to build. (default: the bot's active one, else static-256)",
+            show_default=False,
+            callback=key("profile"),
+        ),
     ] = None,
     as_json: Json = False,
 ) -> Answer:
@@ -56,12 +63,6 @@ def import_command(
     columns), or a folder sources/ beside queries and labels. Critical queries stand in critical.txt. Without
     documents, queries and labels are kept for a bot that has them already.
     """
-    from evals.datasets import load_evalset
-    from evals.runner import corpus_of, import_set
-    from rag_assets.commands.bars import shown
-    from rag_assets.commands.ingest import ingest_roots, outcome_payload
-
-    check_keys(tenant, bot, profile)
     load_evalset(folder)  # what cannot be understood is found before anything is written
     corpus, settings = corpus_of(folder), load_settings()
     with ready_database(settings) as database, shown(silent=as_json):
@@ -85,7 +86,8 @@ def run(
     tenant: Tenant,
     bot: Bot,
     profile: Annotated[
-        str | None, typer.Option(help="Profile to measure. (default: the active one)", show_default=False)
+        str | None,
+        typer.Option(help="Profile to measure. (default: the active one)", show_default=False, callback=key("profile")),
     ] = None,
     mode: Mode = SearchMode.hybrid,
     weight: Weight = 0.5,
@@ -97,10 +99,6 @@ def run(
     The run is recorded with the corpus that it searched. `recall@5` is the share of the relevant documents
     among the first five; `hit_rate@5` is the share of queries with any, which some call recall.
     """
-    from evals.runner import measure
-    from rag_assets.commands.bars import shown
-
-    check_keys(tenant, bot, profile)
     with ready_database() as database, shown(silent=as_json):
         evalset = labels_from(database, tenant, bot, qrels)
         done = measure(database, tenant, bot, profile, mode.value, _settings(weight), evalset)
@@ -114,9 +112,14 @@ def run(
 def gate(
     tenant: Tenant,
     bot: Bot,
-    candidate: Annotated[str, typer.Option(help="Profile that is to be promoted.", show_default=False)],
+    candidate: Annotated[
+        str, typer.Option(help="Profile that is to be promoted.", show_default=False, callback=key("profile"))
+    ],
     baseline: Annotated[
-        str | None, typer.Option(help="Profile to compare with. (default: the active one)", show_default=False)
+        str | None,
+        typer.Option(
+            help="Profile to compare with. (default: the active one)", show_default=False, callback=key("profile")
+        ),
     ] = None,
     mode: Mode = SearchMode.hybrid,
     weight: Weight = 0.5,
@@ -143,11 +146,6 @@ def gate(
 
     Every criterion is judged and shown with its number. The verdict is recorded; `rag promote` asks for it.
     """
-    from evals.gate import GatePolicy
-    from evals.runner import judge
-    from rag_assets.commands.bars import shown
-
-    check_keys(tenant, bot, candidate, baseline)
     if min_recall_gain is None and non_inferior is None:
         min_recall_gain = GatePolicy.min_recall_gain
     policy = GatePolicy(
@@ -174,21 +172,17 @@ def gate(
 def report(
     tenant: Tenant,
     bot: Bot,
-    candidate: Annotated[str, typer.Option(help="Profile to report on.", show_default=False)],
+    candidate: Annotated[str, typer.Option(help="Profile to report on.", show_default=False, callback=key("profile"))],
     out: Annotated[Path, typer.Option(help="File to write, in Markdown.", show_default=False)],
     baseline: Annotated[
-        str | None, typer.Option(help="Profile to compare with. (default: none)", show_default=False)
+        str | None,
+        typer.Option(help="Profile to compare with. (default: none)", show_default=False, callback=key("profile")),
     ] = None,
     mode: Mode = SearchMode.hybrid,
     weight: Weight = 0.5,
     as_json: Json = False,
 ) -> Answer:
     """Write tables, plots and the queries won and lost. The runs are recorded; no verdict is."""
-    from evals.report import Report, write_report
-    from evals.runner import measure, measure_pair, stored_set
-    from rag_assets.commands.bars import shown
-
-    check_keys(tenant, bot, candidate, baseline)
     with ready_database() as database, shown(silent=as_json):
         evalset, settings = stored_set(database, tenant, bot).evalset, _settings(weight)
         before = None
@@ -210,31 +204,13 @@ def report(
     return Answer(payload, show)
 
 
-def check_keys(tenant: str, bot: str, *profiles: str | None) -> None:
-    """Refuse what cannot be a key.
-
-    Raises:
-        InvalidKey: names it.
-    """
-    from rag_assets.keys import check_key
-
-    for key, kind in ((tenant, "tenant"), (bot, "bot"), *((profile, "profile") for profile in profiles)):
-        if key is not None:
-            check_key(key, kind)
-
-
 def labels_from(database: Database, tenant: str, bot: str, qrels: Path | None) -> EvalSet | None:
     """The imported queries with the labels of a file; None where no file is named."""
-    from evals.datasets import with_labels
-    from evals.runner import stored_set
-
     return None if qrels is None else with_labels(stored_set(database, tenant, bot).evalset, qrels)
 
 
 def measured_payload(measured: Measured) -> dict[str, Any]:
     """What every command prints of a run: the usual metrics first, all others under `metrics`."""
-    from evals.runner import run_metrics
-
     metrics = run_metrics(measured)
     own = {"profile": measured.name, "queries": metrics.pop("queries")}
     own |= {name: metrics.pop(name) for name in HEADLINE}
@@ -262,24 +238,16 @@ def show_problems(console: Console, problems: tuple[str, ...] | list[str]) -> No
 
 
 def _settings(weight: float) -> RunSettings:
-    from evals.asking import RunSettings
-
     return RunSettings(dense_weight=weight)
 
 
 def _unknown_documents(database: Database, tenant: str, bot: str, evalset: EvalSet) -> tuple[str, ...]:
-    from evals.datasets import labels_of_unknown_documents
-    from rag_assets.store.evals import document_ids
-    from rag_assets.store.tenants import spaces_of
-
     with database.transaction("ingest", {"tenant": tenant}) as connection:
         known = document_ids(connection, spaces_of(connection, tenant, bot)[0])
     return labels_of_unknown_documents(evalset, known)
 
 
 def _show_import(console: Console, payload: Mapping[str, Any]) -> None:
-    from rag_assets.commands.ingest import show_outcome
-
     if payload["ingest"]:
         show_outcome(console, payload["ingest"])
     console.print(
@@ -292,8 +260,6 @@ def _show_import(console: Console, payload: Mapping[str, Any]) -> None:
 
 def _not_judged(named: dict[str, Any], error: RagError, junit: Path | None) -> Answer:
     """An answer of its own: CI must not take a database that is down for a candidate that is bad."""
-    from evals.gate import Criterion, Verdict
-
     verdict = Verdict("undecided", (Criterion("measurement", None, None, None, str(error)),))
     _write_junit(junit, verdict, named["candidate"])
     payload = {
@@ -304,8 +270,6 @@ def _not_judged(named: dict[str, Any], error: RagError, junit: Path | None) -> A
 
 
 def _write_junit(path: Path | None, verdict: Verdict, candidate: str) -> None:
-    from evals.junit import junit
-
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(junit(verdict, f"promotion_gate.{candidate}"), encoding="utf-8")
@@ -317,7 +281,6 @@ def _write(
     _write_junit(junit, found.verdict, found.candidate.name)
     if markdown is None:
         return
-    from evals.report import Report, write_report
 
     wanted = f"gain of {policy.min_recall_gain:.0%}" if policy.min_recall_gain is not None else "non-inferiority"
     facts = tuple((name, str(named[name])) for name in ("tenant", "bot", "mode"))

@@ -9,15 +9,23 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from rag_assets.commands.options import Bot, Json, Tenant
+from rag_assets.commands.bars import shown
+from rag_assets.commands.options import Bot, Json, Tenant, key
 from rag_assets.commands.plan import no_roots, plan_payload, price_payload, show_failures, show_plan
+from rag_assets.commands.roots import resolve_roots
 from rag_assets.commands.session import ready_database
 from rag_assets.commands.shell import Answer
+from rag_assets.ingest.batch_api.backlog import require_batches
+from rag_assets.ingest.pairs import enable_pair
+from rag_assets.ingest.plan import Demand, exists, make_plan, price_of
 from rag_assets.settings import Settings, load_settings
+from rag_assets.store.database import Database
+from rag_assets.store.profiles import built_profiles, get_spec
+from rag_assets.store.sources import forget_unread_files
+from rag_assets.store.tenants import add_root, add_tenant, list_roots, spaces_of
 
 if TYPE_CHECKING:
     from rag_assets.launch import IngestOutcome
-    from rag_assets.store.database import Database
 
 DEFAULT_PROFILE = "static-256"
 
@@ -31,7 +39,11 @@ def ingest(
     ] = None,
     profile: Annotated[
         str | None,
-        typer.Option(help="Profile to build. (default: the bot's active one, else static-256)", show_default=False),
+        typer.Option(
+            help="Profile to build. (default: the bot's active one, else static-256)",
+            show_default=False,
+            callback=key("profile"),
+        ),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell what would be done; write nothing.")] = False,
     batch: Annotated[
@@ -49,13 +61,6 @@ def ingest(
     when a PATH is given. A source that cannot be read is listed as failed and does not stop the others: the
     exit code stays 0.
     """
-    from rag_assets.commands.bars import shown
-    from rag_assets.commands.roots import resolve_roots
-    from rag_assets.keys import check_key
-
-    for key, kind in ((tenant, "tenant"), (bot, "bot"), (profile, "profile")):
-        if key is not None:
-            check_key(key, kind)
     roots = resolve_roots(paths or [])
     settings = load_settings()
     with ready_database(settings) as database, shown(silent=as_json):
@@ -69,8 +74,6 @@ def ingest(
 
 
 def _forget_unread(database: Database, tenant: str, bot: str) -> None:
-    from rag_assets.store.sources import forget_unread_files
-
     with database.transaction("ingest", {"tenant": tenant}) as connection:
         forget_unread_files(connection, tenant, bot)
 
@@ -92,9 +95,6 @@ def ingest_roots(
         UnknownTenant, UnknownBot, UnknownProfile, UsageError: before anything is written.
         RagError: a run failed.
     """
-    from rag_assets.ingest.pairs import enable_pair
-    from rag_assets.store.tenants import add_root, add_tenant
-
     name = _checked_profile(database, tenant, bot, roots, profile)
     if batch:
         _require_batches(database, name)
@@ -109,19 +109,12 @@ def ingest_roots(
 
 
 def _require_batches(database: Database, name: str) -> None:
-    from rag_assets.ingest.batch_api.backlog import require_batches
-    from rag_assets.store.profiles import get_spec
-
     with database.transaction("ingest", {}) as connection:
         require_batches(get_spec(connection, name))
 
 
 def _checked_profile(database: Database, tenant: str, bot: str, roots: Sequence[str], profile: str | None) -> str:
     """The profile to build, once it is known that the request can be carried out."""
-    from rag_assets.ingest.plan import exists
-    from rag_assets.store.profiles import built_profiles, get_spec
-    from rag_assets.store.tenants import list_roots, spaces_of
-
     known = exists(database, tenant, bot)
     with database.transaction("ingest", {"tenant": tenant}) as connection:
         active = None
@@ -136,9 +129,6 @@ def _checked_profile(database: Database, tenant: str, bot: str, roots: Sequence[
 
 
 def _dry_run(database: Database, tenant: str, bot: str, roots: Sequence[str], profile: str | None) -> Answer:
-    from rag_assets.ingest.plan import Demand, make_plan, price_of
-    from rag_assets.store.profiles import get_spec
-
     name = _checked_profile(database, tenant, bot, roots, profile)
     with database.transaction("ingest", {}) as connection:
         spec = get_spec(connection, name)

@@ -2,36 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from rag_assets.commands.bars import shown
+from rag_assets.commands.chunking import parse_chunking
+from rag_assets.commands.inspect_html import page
+from rag_assets.commands.inspected import Inspected, inspect_files
 from rag_assets.commands.options import Json
 from rag_assets.commands.shell import Answer, note, printable
-
-if TYPE_CHECKING:
-    from rag_assets.chunking import ChunkingSpec
-    from rag_assets.documents.model import Chunk, Record
-    from rag_assets.sources.scan import SourceFile
+from rag_assets.documents.model import Chunk
 
 _SHOWN_CHUNKS = 12
 _SHOWN_CHARACTERS = 70
-
-
-@dataclass(frozen=True)
-class Inspected:
-    """One record of one file: `path`, and for a record of a collection `path#key`."""
-
-    path: str
-    record: Record
-    content_type: str | None
-    chunks: tuple[Chunk, ...] = ()
 
 
 def inspect(
@@ -52,81 +40,14 @@ def inspect(
 
     A file that cannot be read is listed as failed, with the reason, and the exit code stays 0.
     """
-    from rag_assets.commands.bars import shown
-    from rag_assets.commands.chunking import parse_chunking
-    from rag_assets.progress import stage
-
     spec = parse_chunking(chunking)
-    found: list[Inspected] = []
     with shown(silent=as_json):
-        listed = list(_listed(files))
-        with stage("read", len(listed)) as bar:
-            for file in listed:
-                found += _inspect(file, spec) if not isinstance(file, Inspected) else [file]
-                bar.advance(1)
+        found = inspect_files(files, spec)
     if html is not None:
-        from rag_assets.commands.inspect_html import page
-
         html.write_text(page(found, spec), encoding="utf-8")
         note(f"wrote {html}")
     payload = {"chunking": spec.model_dump(mode="json"), "files": [_payload(item) for item in found]}
     return Answer(payload, lambda console: _show(console, found))
-
-
-def _listed(names: Iterable[str]) -> Iterator[SourceFile | Inspected]:
-    """The files to read; a name that leads to none becomes a failed record."""
-    from rag_assets.documents.names import is_web
-    from rag_assets.errors import SourceError
-    from rag_assets.sources.listing import SourceFile
-    from rag_assets.sources.scan import scan_root
-
-    for name in names:
-        if is_web(name):
-            yield SourceFile(name, name, -1, 0)
-            continue
-        path = Path(name).expanduser().absolute()
-        try:
-            if path.is_file():
-                yield SourceFile(path.as_uri(), name, path.stat().st_size, 0)
-                continue
-            listing = scan_root(str(path) if "://" not in name else name)
-        except (SourceError, OSError) as error:
-            yield _unread(name, str(error))
-            continue
-        yield from listing.files
-        yield from (_unread(error.path, error.message) for error in listing.errors)
-        yield from (_unread(skipped, "no parser takes it") for skipped in listing.skipped)
-
-
-def _unread(name: str, reason: str) -> Inspected:
-    from rag_assets.documents.model import Record
-
-    return Inspected(name, Record("", name, "failed", error=reason), None)
-
-
-def _inspect(file: SourceFile, spec: ChunkingSpec) -> list[Inspected]:
-    from rag_assets.documents.isolated import parse_file
-    from rag_assets.errors import RagError
-    from rag_assets.sources.scan import read_content
-
-    name = file.path_in_root
-    try:
-        content = read_content(file)
-    except (RagError, OSError) as error:
-        return [_unread(name, str(error))]
-    records = parse_file(content.data, name, content.content_type)
-    return [
-        _cut(f"{name}#{record.key}" if record.key else name, record, content.content_type, spec) for record in records
-    ]
-
-
-def _cut(path: str, record: Record, declared: str | None, spec: ChunkingSpec) -> Inspected:
-    from rag_assets.chunking import chunk_document
-
-    document = record.document
-    if document is None or record.status != "ready":
-        return Inspected(path, record, declared)
-    return Inspected(path, record, document.content_type, tuple(chunk_document(document, spec)))
 
 
 def _payload(item: Inspected) -> dict[str, Any]:

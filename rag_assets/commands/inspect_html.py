@@ -6,12 +6,10 @@ import json
 from collections.abc import Iterable, Sequence
 from html import escape
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from rag_assets.chunking import ChunkingSpec
-    from rag_assets.commands.inspect import Inspected
-    from rag_assets.documents.model import Chunk
+from rag_assets.chunking import ChunkingSpec
+from rag_assets.commands.inspected import Inspected
+from rag_assets.documents.model import Chunk
 
 _COLOURS = 4
 _STYLE = """

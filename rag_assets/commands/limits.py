@@ -4,19 +4,28 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from rag_assets.commands.options import Json
+from rag_assets.commands.options import Json, key
 from rag_assets.commands.session import ready_database
 from rag_assets.commands.shell import Answer
+from rag_assets.embedding.models import MODELS, batch_providers, model_info, usd
 from rag_assets.errors import UsageError
-
-if TYPE_CHECKING:
-    from rag_assets.store.database import Database
+from rag_assets.store.database import Database
+from rag_assets.store.limits import (
+    RateLimit,
+    clear_rate_limit,
+    profile_settings,
+    rate_limits,
+    set_profile_settings,
+    set_rate_limit,
+)
+from rag_assets.store.profiles import get_spec
+from rag_assets.store.tenants import spaces_of
 
 
 class SubmitMode(StrEnum):
@@ -27,7 +36,9 @@ class SubmitMode(StrEnum):
 
 
 def tenant_limit(
-    tenant: Annotated[str | None, typer.Argument(help="Key of the tenant.", show_default=False)] = None,
+    tenant: Annotated[
+        str | None, typer.Argument(help="Key of the tenant.", show_default=False, callback=key("tenant"))
+    ] = None,
     all_tenants: Annotated[
         bool, typer.Option("--all-tenants", help="The limit of the account, which all tenants share.")
     ] = False,
@@ -51,13 +62,8 @@ def tenant_limit(
     A limit holds for all workers on all machines, and takes effect within 10 seconds. A provider counts each text of
     a request. Of texts and tokens, the one that is not given stays as it was.
     """
-    from rag_assets.keys import check_key
-    from rag_assets.store.limits import RateLimit, clear_rate_limit, set_rate_limit
-
     if (tenant is None) != all_tenants:
         raise UsageError("name a tenant, or say --all-tenants for the limit of the account")
-    if tenant is not None:
-        check_key(tenant, "tenant")
     changes = clear or items is not None or tokens is not None
     if changes and provider is None:
         raise UsageError("name the provider that is limited: --provider google")
@@ -74,8 +80,6 @@ def tenant_limit(
 
 
 def _check_model(provider: str, model: str | None) -> None:
-    from rag_assets.embedding.models import MODELS, model_info
-
     if provider not in {info.provider for info in MODELS} or model is not None:
         try:
             model_info(provider, model or "")
@@ -84,9 +88,6 @@ def _check_model(provider: str, model: str | None) -> None:
 
 
 def _limits(database: Database, tenant: str | None, provider: str | None) -> dict[str, Any]:
-    from rag_assets.store.limits import rate_limits
-    from rag_assets.store.tenants import spaces_of
-
     with database.transaction("ingest", {"tenant": tenant}) as connection:
         if tenant is not None:
             spaces_of(connection, tenant)
@@ -111,7 +112,7 @@ def _show_limits(console: Console, payload: dict[str, Any]) -> None:
 
 
 def profile_limit(
-    name: Annotated[str, typer.Argument(help="Name of the profile.")],
+    name: Annotated[str, typer.Argument(help="Name of the profile.", callback=key("profile"))],
     max_cost_usd: Annotated[
         float | None,
         typer.Option(
@@ -129,12 +130,6 @@ def profile_limit(
 
     Nothing of this changes a vector, so it may be changed at any time.
     """
-    from rag_assets.embedding.models import batch_providers
-    from rag_assets.keys import check_key
-    from rag_assets.store.limits import profile_settings, set_profile_settings
-    from rag_assets.store.profiles import get_spec
-
-    check_key(name, "profile")
     with ready_database() as database:
         with database.transaction("ingest", {}) as connection:
             spec = get_spec(connection, name)
@@ -156,8 +151,6 @@ def profile_limit(
 
 
 def _show_settings(console: Console, payload: dict[str, Any]) -> None:
-    from rag_assets.embedding.models import usd
-
     ceiling = payload["max_cost_usd"]
     limit = "no cost ceiling" if ceiling is None else f"at most {usd(ceiling)} for each tenant"
     console.print(f"profile {payload['profile']}: {limit}, mode {payload['mode']}", markup=False)

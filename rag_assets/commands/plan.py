@@ -2,33 +2,31 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Sequence
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from rag_assets.commands.options import Json, Tenant
+from rag_assets.commands.bars import shown
+from rag_assets.commands.options import AnyBot, Json, Tenant, key
 from rag_assets.commands.session import ready_database
 from rag_assets.commands.shell import Answer, printable
+from rag_assets.embedding.models import usd
 from rag_assets.errors import UsageError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rag_assets.ingest.plan import Plan, Price
+from rag_assets.ingest.plan import Demand, Plan, Price, make_plan, price_of
+from rag_assets.store.profiles import get_spec
+from rag_assets.store.tenants import list_roots, spaces_of
 
 SHOWN_FAILURES = 20
 
 
 def plan(
     tenant: Tenant,
-    profile: Annotated[str, typer.Option(help="Profile to build.", show_default=False)],
-    bot: Annotated[
-        str | None,
-        typer.Option("--bot", help="Only this bot of the tenant. (default: all)", show_default=False),
-    ] = None,
+    profile: Annotated[str, typer.Option(help="Profile to build.", show_default=False, callback=key("profile"))],
+    bot: AnyBot = None,
     as_json: Json = False,
 ) -> Answer:
     """Tell what building a profile would take and cost, before anything is paid; writes and sends nothing.
@@ -36,15 +34,6 @@ def plan(
     Remembered roots are scanned. Up to 200 files are read to estimate the rest, and tokens of remote models are
     estimated, for English mostly up to 20 % too high; a provider's bill is the truth.
     """
-    from rag_assets.commands.bars import shown
-    from rag_assets.ingest.plan import Demand, Plan, make_plan, price_of
-    from rag_assets.keys import check_key
-    from rag_assets.store.profiles import get_spec
-    from rag_assets.store.tenants import list_roots, spaces_of
-
-    for key, kind in ((tenant, "tenant"), (bot, "bot"), (profile, "profile")):
-        if key is not None:
-            check_key(key, kind)
     with ready_database() as database, shown(silent=as_json):
         with database.transaction("ingest", {"tenant": tenant}) as connection:
             spec = get_spec(connection, profile)
@@ -140,8 +129,6 @@ def show_plan(console: Console, payload: dict[str, Any]) -> None:
 
 
 def _show_price(console: Console, payload: dict[str, Any]) -> None:
-    from rag_assets.embedding.models import usd
-
     sync, batch, ceiling = payload["cost_usd"]["sync"], payload["cost_usd"]["batch"], payload["ceiling"]
     if sync or batch is not None:
         through_batch = "" if batch is None else f", or ${batch:.4f} through the batch API"

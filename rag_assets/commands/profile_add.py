@@ -6,10 +6,14 @@ from typing import Annotated, Any
 
 import typer
 
+from rag_assets.commands.catalogue import profile_payload
+from rag_assets.commands.chunking import parse_chunking
 from rag_assets.commands.options import IndexKind, Json, Metric
 from rag_assets.commands.session import ready_database
 from rag_assets.commands.shell import Answer
+from rag_assets.embedding.profiles import DEFAULT_CHUNKING, make_profile
 from rag_assets.errors import UsageError
+from rag_assets.store.profiles import add_spec, list_specs
 
 ChunkSize = Annotated[
     int | None, typer.Option(help="Largest chunk, in characters. (default: 1200)", show_default=False)
@@ -74,10 +78,6 @@ def add_profile(
     as_json: Json = False,
 ) -> Answer:
     """Add a profile to the catalogue. It is built for a bot by: rag ingest --profile NAME."""
-    from rag_assets.commands.catalogue import profile_payload
-    from rag_assets.embedding.profiles import make_profile
-    from rag_assets.store.profiles import add_spec, list_specs
-
     instructions = {"query": query_instruction, "document": document_instruction}
     profile = make_profile(
         name=name,
@@ -101,9 +101,6 @@ def add_profile(
 
 
 def _chunking(text: str | None, size: int | None, overlap: int | None) -> dict[str, Any]:
-    from rag_assets.commands.chunking import parse_chunking
-    from rag_assets.embedding.profiles import DEFAULT_CHUNKING
-
     if text is not None:
         if size is not None or overlap is not None:
             raise UsageError("--chunking says size and overlap itself: leave out --chunk-size and --chunk-overlap")

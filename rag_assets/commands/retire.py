@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import sys
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from rag_assets.commands.options import Bot, Json, Tenant
+from rag_assets.commands.options import Bot, Json, Tenant, key
 from rag_assets.commands.session import ready_database
 from rag_assets.commands.shell import FAILED, Answer, note, printable, stderr_console
 from rag_assets.errors import UsageError
-
-if TYPE_CHECKING:
-    from rag_assets.store.retirement import Dropped
+from rag_assets.store import retirement
+from rag_assets.store.retirement import Dropped
 
 
 def retire(
-    name: Annotated[str, typer.Argument(help="The profile that is not needed any more.", show_default=False)],
+    name: Annotated[
+        str,
+        typer.Argument(help="The profile that is not needed any more.", show_default=False, callback=key("profile")),
+    ],
     tenant: Tenant,
     bot: Bot,
     force: Annotated[bool, typer.Option("--force", help="Also if a rollback would go back to it.")] = False,
@@ -31,9 +33,6 @@ def retire(
 
     Exit code 1 where the profile is active, a canary, or what a rollback goes back to.
     """
-    from rag_assets.store import retirement
-
-    _check(tenant, bot, name)
     with ready_database() as database:
         retirement.retire(database, tenant, bot, name, force=force)
     payload = {"tenant": tenant, "bot": bot, "profile": name, "status": "retired"}
@@ -53,11 +52,8 @@ def drop_retired(
     Shows what would go and asks. The chunks are counted first: a profile that holds another number than was
     published into it is left alone, and the exit code is 1.
     """
-    from rag_assets.store import retirement
-
     if as_json and not yes:
         raise UsageError("--json cannot ask; say --yes to drop without being asked")
-    _check(tenant, bot)
     with ready_database() as database:
         found = retirement.droppable(database, tenant, bot, soak_days)
         if any(not one.refused for one in found):
@@ -94,11 +90,3 @@ def _table(found: list[Dropped]) -> Table:
         cells = (one.profile, f"{one.chunks_expected:,}", f"{one.chunks_dropped:,}", one.refused)
         table.add_row(*(Text(printable(cell)) for cell in cells))
     return table
-
-
-def _check(tenant: str, bot: str, profile: str | None = None) -> None:
-    from rag_assets.keys import check_key
-
-    for key, kind in ((tenant, "tenant"), (bot, "bot"), (profile, "profile")):
-        if key is not None:
-            check_key(key, kind)

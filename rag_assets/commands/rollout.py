@@ -9,14 +9,22 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from rag_assets.commands.options import Bot, Json, Tenant
+from rag_assets.commands.options import Bot, Json, Tenant, key
 from rag_assets.commands.session import ready_database
 from rag_assets.commands.shell import Answer, printable
 from rag_assets.errors import UsageError
+from rag_assets.store import promotion
+from rag_assets.store.profiles import built_profiles
+from rag_assets.store.promotion import pointers_of, roll_back, set_canary
+from rag_assets.store.sql import query
+from rag_assets.store.tenants import spaces_of
 
 
 def promote(
-    profile: Annotated[str, typer.Argument(help="The candidate that is to serve from now on.", show_default=False)],
+    profile: Annotated[
+        str,
+        typer.Argument(help="The candidate that is to serve from now on.", show_default=False, callback=key("profile")),
+    ],
     tenant: Tenant,
     bot: Bot,
     force: Annotated[bool, typer.Option("--force", help="Without a passed verdict; recorded as forced.")] = False,
@@ -29,9 +37,6 @@ def promote(
     candidate with the profile that is active now, on the sources that both serve now. Ask for one with
     `rag eval gate`. Exit code 1 where the promotion is refused, with the reason.
     """
-    from rag_assets.store import promotion
-
-    _check(tenant, bot, profile)
     if reason and not force:
         raise UsageError("--reason belongs to --force; a promotion on a verdict has its reason there")
     with ready_database() as database:
@@ -51,9 +56,6 @@ def rollback(
     as_json: Json = False,
 ) -> Answer:
     """Go back to the profile that served before the last promotion. Nothing is built, so it is instant."""
-    from rag_assets.store.promotion import roll_back
-
-    _check(tenant, bot)
     with ready_database() as database:
         moved = roll_back(database, tenant, bot, reason)
     payload = {"tenant": tenant, "bot": bot, "active": moved.active, "previous": moved.previous}
@@ -66,7 +68,8 @@ def canary(
     bot: Bot,
     percent: Annotated[int, typer.Option(help="Share of request keys, 0 to 100; 0 ends it.", show_default=False)],
     profile: Annotated[
-        str | None, typer.Argument(help="The profile that answers them. (default: the canary so far)")
+        str | None,
+        typer.Argument(help="The profile that answers them. (default: the canary so far)", callback=key("profile")),
     ] = None,
     as_json: Json = False,
 ) -> Answer:
@@ -75,9 +78,6 @@ def canary(
     The share is one of request keys (`--request-key` of `rag search`, `request_key` of `open_scope`): a key is
     always answered by the same profile. Requests without a key stay with the active one.
     """
-    from rag_assets.store.promotion import set_canary
-
-    _check(tenant, bot, profile)
     with ready_database() as database:
         if profile is None and percent > 0:
             profile = _canary_so_far(database, tenant, bot)
@@ -96,10 +96,6 @@ def events(
     as_json: Json = False,
 ) -> Answer:
     """List what happened to a bot's profiles: created, ready, promoted, forced, rolled back, and by whom."""
-    from rag_assets.store.sql import query
-    from rag_assets.store.tenants import spaces_of
-
-    _check(tenant, bot)
     with ready_database() as database, database.transaction("ingest", {"tenant": tenant}) as connection:
         spaces_of(connection, tenant, bot)
         rows = connection.execute(query("list_events"), {"tenant": tenant, "bot": bot, "limit": limit}).fetchall()
@@ -120,21 +116,9 @@ def _show_events(console: Console, found: list[dict[str, Any]]) -> None:
 
 
 def _canary_so_far(database: Any, tenant: str, bot: str) -> str:
-    from rag_assets.store.profiles import built_profiles
-    from rag_assets.store.promotion import pointers_of
-    from rag_assets.store.tenants import spaces_of
-
     with database.transaction("ingest", {"tenant": tenant}) as connection:
         pointers = pointers_of(connection, spaces_of(connection, tenant, bot)[0])
         for built in built_profiles(connection, tenant, bot):
             if built.id == pointers.canary:
                 return built.profile.name
     raise UsageError(f"{tenant}/{bot} has no canary so far: name the profile")
-
-
-def _check(tenant: str, bot: str, profile: str | None = None) -> None:
-    from rag_assets.keys import check_key
-
-    for key, kind in ((tenant, "tenant"), (bot, "bot"), (profile, "profile")):
-        if key is not None:
-            check_key(key, kind)

@@ -7,7 +7,11 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+import fsspec
+
+from rag_assets.documents.registry import supported, supported_suffixes
 from rag_assets.errors import RagError, UsageError
+from rag_assets.sources.local import to_path
 
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]*)://", re.IGNORECASE)
 
@@ -33,8 +37,6 @@ def _resolve(word: str) -> str:
 
 
 def _file_path(uri: str) -> Path:
-    from rag_assets.sources.local import to_path
-
     try:
         return to_path(uri)
     except RagError as error:
@@ -42,8 +44,6 @@ def _file_path(uri: str) -> Path:
 
 
 def _remote(word: str, scheme: str) -> str:
-    import fsspec
-
     if scheme not in {"http", "https", *fsspec.available_protocols()}:
         raise UsageError(f"{word}: nothing here reads addresses that start with {scheme}://")
     if not word[len(scheme) + 3 :].strip("/"):
@@ -52,8 +52,6 @@ def _remote(word: str, scheme: str) -> str:
 
 
 def _local(word: str, path: Path) -> str:
-    from rag_assets.documents.registry import supported, supported_suffixes
-
     if not path.exists():
         raise UsageError(f"{word} does not exist (looked for {path})")
     if not os.access(path, os.R_OK | (os.X_OK if path.is_dir() else 0)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -12,14 +12,21 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from rag_assets.commands.options import Bot, Json, SearchMode, Tenant
+from rag_assets.commands.options import Bot, Json, SearchMode, Tenant, key
 from rag_assets.commands.session import ready_database
 from rag_assets.commands.shell import Answer, printable
 from rag_assets.errors import UsageError
-
-if TYPE_CHECKING:
-    from rag_assets.retrieval import Retrieval, RetrievalResult
-    from rag_assets.store.database import Database
+from rag_assets.retrieval import (
+    DenseRetriever,
+    HybridRetriever,
+    LexicalRetriever,
+    Retrieval,
+    RetrievalResult,
+    open_scope,
+)
+from rag_assets.store.database import Database
+from rag_assets.store.sources import source_counts, sources_overview
+from rag_assets.store.tenants import list_roots, spaces_of
 
 NOTHING = "no reliable source in this scope"
 SNIPPET_CHARS = 320
@@ -32,7 +39,9 @@ def search(
     bot: Bot,
     profile: Annotated[
         str | None,
-        typer.Option(help="Profile to search. (default: the bot's active one)", show_default=False),
+        typer.Option(
+            help="Profile to search. (default: the bot's active one)", show_default=False, callback=key("profile")
+        ),
     ] = None,
     mode: Annotated[SearchMode, typer.Option(help="By meaning, by words, or both fused.")] = SearchMode.hybrid,
     k: Annotated[int, typer.Option("-k", help="Most results to return.", min=1, max=1000)] = 8,
@@ -54,15 +63,10 @@ def search(
     meaning and by words, each at most 1. Low values mean that nothing fits well. An empty result is a success
     too: "no reliable source in this scope".
     """
-    from rag_assets.keys import check_key
-
     if not query.strip():
         raise UsageError("the query is empty")
     if user == "":
         raise UsageError("--user is empty; leave it out to search without a user")
-    for key, kind in ((tenant, "tenant"), (bot, "bot"), (profile, "profile")):
-        if key is not None:
-            check_key(key, kind)
     with ready_database() as database:
         name, found = run_search(database, query, tenant, bot, profile, mode.value, k, user, request_key)
     payload = {
@@ -87,8 +91,6 @@ def run_search(
     request_key: str | None = None,
 ) -> tuple[str, Retrieval]:
     """Search a bot; returns the name of the profile that was searched, and what was found."""
-    from rag_assets.retrieval import DenseRetriever, HybridRetriever, LexicalRetriever, open_scope
-
     retrievers = {"dense": DenseRetriever, "lexical": LexicalRetriever, "hybrid": HybridRetriever}
     scope, spec = open_scope(database, tenant, bot, profile, user, request_key)
     return spec.name, retrievers[mode](database, spec).search(query, scope, k)
@@ -175,12 +177,6 @@ def snippet(content: str, words: Sequence[str], width: int = SNIPPET_CHARS) -> s
 
 def sources(tenant: Tenant, bot: Bot, as_json: Json = False) -> Answer:
     """List a bot's sources with their state, in each of its profiles."""
-    from rag_assets.keys import check_key
-    from rag_assets.store.sources import source_counts, sources_overview
-    from rag_assets.store.tenants import list_roots, spaces_of
-
-    check_key(tenant, "tenant")
-    check_key(bot, "bot")
     with ready_database() as database, database.transaction("ingest", {"tenant": tenant}) as connection:
         spaces_of(connection, tenant, bot)
         roots = [root.uri for root in list_roots(connection, tenant, bot)]

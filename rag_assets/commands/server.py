@@ -10,13 +10,13 @@ from rag_assets.commands.options import Json
 from rag_assets.commands.session import connect, set_up
 from rag_assets.commands.shell import Answer
 from rag_assets.settings import load_settings
+from rag_assets.store.database import describe
+from rag_assets.store.profiles import list_specs
+from rag_assets.store.server import stop_server
 
 
 def up(as_json: Json = False) -> Answer:
     """Start the database if need be and bring its schema up to date. Safe to repeat."""
-    from rag_assets.store.database import describe
-    from rag_assets.store.profiles import list_specs
-
     settings = load_settings()
     database = connect(settings)
     applied = set_up(database)
@@ -46,8 +46,6 @@ def down(as_json: Json = False) -> Answer:
     if settings.database_url:
         text, stopped = "DATABASE_URL is set: that server is not ours to stop, nothing was done", False
     else:
-        from rag_assets.store.server import stop_server
-
         # Without its folder there is no server, and asking must not make one.
         stopped = settings.home.exists() and stop_server(settings.home)
         text = f"stopped the database in {settings.home}" if stopped else f"no database runs in {settings.home}"

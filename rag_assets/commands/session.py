@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+
+import psycopg
 
 from rag_assets.errors import UsageError
 from rag_assets.settings import Settings, load_settings
-
-if TYPE_CHECKING:
-    from rag_assets.store.database import Database
+from rag_assets.store.database import Database
+from rag_assets.store.migrate import is_current, migrate
+from rag_assets.store.profiles import seed_specs
 
 
 @contextmanager
@@ -21,8 +22,6 @@ def ready_database(settings: Settings | None = None) -> Iterator[Database]:
         UsageError: `DATABASE_URL` is no connection URL.
         DatabaseUnavailable, DatabaseRefused: the server cannot be used.
     """
-    from rag_assets.store.migrate import is_current
-
     database = connect(settings or load_settings())
     try:
         if not is_current(database):
@@ -34,10 +33,6 @@ def ready_database(settings: Settings | None = None) -> Iterator[Database]:
 
 def connect(settings: Settings) -> Database:
     """The database as it is; an embedded server is started."""
-    import psycopg
-
-    from rag_assets.store.database import Database
-
     if settings.database_url:
         try:
             psycopg.conninfo.conninfo_to_dict(settings.database_url)
@@ -48,9 +43,6 @@ def connect(settings: Settings) -> Database:
 
 def set_up(database: Database) -> list[str]:
     """Apply what is missing of the schema and the built-in profiles; returns the migrations applied now."""
-    from rag_assets.store.migrate import migrate
-    from rag_assets.store.profiles import seed_specs
-
     applied = migrate(database)
     seed_specs(database)
     return applied

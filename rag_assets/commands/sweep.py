@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from rag_assets.commands.evaluate import HEADLINE, check_keys, measured_payload, show_measured
-from rag_assets.commands.options import Bot, Json, SearchMode, Tenant
+from evals.metrics import Evaluation
+from evals.runner import measure, stored_set
+from evals.tuning import DEFAULT_WEIGHT, Tuned
+from evals.tuning import tune as find
+from rag_assets.commands.bars import shown
+from rag_assets.commands.evaluate import HEADLINE, measured_payload, show_measured
+from rag_assets.commands.options import Bot, Json, SearchMode, Tenant, key
 from rag_assets.commands.session import ready_database
 from rag_assets.commands.shell import Answer
 from rag_assets.errors import ProfileNotReady
-
-if TYPE_CHECKING:
-    from evals.metrics import Evaluation
-    from evals.tuning import Tuned
-    from rag_assets.store.database import Database
+from rag_assets.ingest.pairs import enabled_profiles
+from rag_assets.store.database import Database
+from rag_assets.store.tenants import spaces_of
 
 
 def sweep(
@@ -25,7 +28,11 @@ def sweep(
     bot: Bot,
     profiles: Annotated[
         list[str] | None,
-        typer.Option("--profile", help="Profile to measure; may be repeated. (default: all that are built)"),
+        typer.Option(
+            "--profile",
+            help="Profile to measure; may be repeated. (default: all that are built)",
+            callback=key("profile"),
+        ),
     ] = None,
     modes: Annotated[
         list[SearchMode] | None, typer.Option("--mode", help="Mode to measure; may be repeated. (default: all)")
@@ -33,10 +40,6 @@ def sweep(
     as_json: Json = False,
 ) -> Answer:
     """Measure every profile in every mode, side by side in one table. All runs are recorded."""
-    from evals.runner import measure
-    from rag_assets.commands.bars import shown
-
-    check_keys(tenant, bot, *(profiles or ()))
     rows: list[dict[str, Any]] = []
     problems: dict[str, None] = {}
     with ready_database() as database, shown(silent=as_json):
@@ -52,19 +55,15 @@ def sweep(
 def tune(
     tenant: Tenant,
     bot: Bot,
-    profile: Annotated[str, typer.Option(help="Profile whose hybrid search is tuned.", show_default=False)],
+    profile: Annotated[
+        str, typer.Option(help="Profile whose hybrid search is tuned.", show_default=False, callback=key("profile"))
+    ],
     as_json: Json = False,
 ) -> Answer:
     """Find the weight of meaning in hybrid search on one half of the queries, and report the other half.
 
     A query's half follows from its id. Use the weight with: `rag eval run --weight W`.
     """
-    from evals.runner import stored_set
-    from evals.tuning import DEFAULT_WEIGHT
-    from evals.tuning import tune as find
-    from rag_assets.commands.bars import shown
-
-    check_keys(tenant, bot, profile)
     with ready_database() as database, shown(silent=as_json):
         found = find(database, tenant, bot, profile, stored_set(database, tenant, bot).evalset)
     payload = {
@@ -84,9 +83,6 @@ def tune(
 
 
 def _complete_profiles(database: Database, tenant: str, bot: str) -> list[str]:
-    from rag_assets.ingest.pairs import enabled_profiles
-    from rag_assets.store.tenants import spaces_of
-
     with database.transaction("ingest", {"tenant": tenant}) as connection:
         spaces_of(connection, tenant, bot)
     built = enabled_profiles(database, tenant, bot=bot)

@@ -3,32 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import Any
 
-import typer
 from rich.console import Console
 from rich.table import Table
 
-from rag_assets.commands.options import Json, Tenant
+from rag_assets.commands.options import AnyBot, Json, Tenant
 from rag_assets.commands.session import ready_database
 from rag_assets.commands.shell import Answer
+from rag_assets.store.cache import usage_of
 
 
 def usage(
     tenant: Tenant,
-    bot: Annotated[
-        str | None,
-        typer.Option("--bot", help="Only this bot of the tenant. (default: all)", show_default=False),
-    ] = None,
+    bot: AnyBot = None,
     as_json: Json = False,
 ) -> Answer:
     """Show what embedding has cost a tenant, and how much of it the cache has saved."""
-    from rag_assets.keys import check_key
-    from rag_assets.store.cache import usage_of
-
-    check_key(tenant, "tenant")
-    if bot is not None:
-        check_key(bot, "bot")
     with ready_database() as database:
         found, parts = usage_of(database, tenant, bot)
     hits, embedded = (sum(getattr(entry, name) for entry in found) for name in ("cache_hits", "embedded"))

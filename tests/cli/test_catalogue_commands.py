@@ -107,17 +107,34 @@ def test_every_option_and_command_has_help(rag: Rag) -> None:
     assert walk(typer.main.get_command(app), "rag") == []
 
 
-def _lazy(group: Any) -> list[LazyCommand]:
-    return [
-        one for child in group.commands.values() for one in (_lazy(child) if hasattr(child, "commands") else [child])
-    ]
+def _commands(group: Any, *words: str) -> dict[str, LazyCommand]:
+    found = {}
+    for name, child in group.commands.items():
+        below = _commands(child, *words, name) if hasattr(child, "commands") else {" ".join((*words, name)): child}
+        found |= below
+    return found
 
 
-@pytest.mark.parametrize("command", _lazy(typer.main.get_command(app)), ids=lambda command: command.target)
-def test_the_list_of_commands_says_of_each_what_its_own_help_begins_with(command: LazyCommand) -> None:
+COMMANDS = _commands(typer.main.get_command(app))
+
+
+@pytest.mark.parametrize("words", COMMANDS)
+def test_the_list_of_commands_says_of_each_what_its_own_help_begins_with(words: str) -> None:
+    command = COMMANDS[words]
     loaded = command.load()
     assert loaded.name == command.name
     assert " ".join((loaded.help or "").partition("\n\n")[0].split()) == command.help
+
+
+@pytest.mark.parametrize("words", COMMANDS)
+def test_every_option_that_names_a_tenant_a_bot_or_a_profile_takes_nothing_but_a_key(rag: Rag, words: str) -> None:
+    kinds = {"tenant": "tenant", "bot": "bot", "profile": "profile", "candidate": "profile", "baseline": "profile"}
+    spelt = [param.opts[0] for param in COMMANDS[words].load().params]
+    for option in spelt:
+        if kind := kinds.get(option.lstrip("-")):
+            place = [option] if option.startswith("--") else []
+            found, message = rag.error(*words.split(), *place, "a|b")
+            assert (found, message.partition(" is not valid")[0]) == ("InvalidKey", f"{kind} key 'a|b'")
 
 
 def test_the_version_is_that_of_the_package(rag: Rag) -> None:
