@@ -31,11 +31,11 @@ def cut_off(found: Retrieval) -> Mapping[object, float]:
 
 def measure(database: Database, tenant: str, collection: Collection) -> list[list[object]]:
     """One row for each way of fusing."""
-    scope, spec = open_scope(database, tenant, "bench", PROFILE)
-    dense, lexical = DenseRetriever(database, spec), LexicalRetriever(database, spec)
+    scope = open_scope(database, tenant, "bench", PROFILE)
+    dense, lexical = DenseRetriever(database), LexicalRetriever(database)
     ways = {
-        "both scores, from the floor": HybridRetriever(database, spec),
-        "rrf": HybridRetriever(database, spec, fusion="rrf"),
+        "both scores, from the floor": HybridRetriever(database),
+        "rrf": HybridRetriever(database, fusion="rrf"),
     }
     runs: dict[str, dict[str, list[str]]] = {name: {} for name in (*ways, "cut-off lists")}
     for query, text in collection.queries.items():

@@ -68,11 +68,11 @@ def measure(collection: Collection, tenant: str, profile: str) -> Measured:
     from rag_assets.store.database import Database
 
     database = Database.from_settings()
-    scope, spec = open_scope(database, tenant, "bench", profile)
+    scope = open_scope(database, tenant, "bench", profile)
     runs: dict[Mode, dict[str, list[str]]] = {"dense": {}, "hybrid": {}}
     times: dict[Mode, list[float]] = {"dense": [], "hybrid": []}
     for mode, run in runs.items():
-        retriever = RETRIEVERS[mode](database, spec)
+        retriever = RETRIEVERS[mode](database)
         for query, text in collection.queries.items():
             found = retriever.search(text, scope, top_k=DEPTH)
             times[mode].append(found.timings_ms["total"])

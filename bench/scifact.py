@@ -22,10 +22,10 @@ def search_all(collection: Collection, tenant: str, profile: str) -> dict[str, t
     from rag_assets.store.database import Database
 
     database = Database.from_settings()
-    scope, spec = open_scope(database, tenant, "bench", profile)
+    scope = open_scope(database, tenant, "bench", profile)
     answers: dict[str, tuple[dict[str, float], list[float]]] = {}
     for mode, kind in RETRIEVERS.items():
-        retriever = kind(database, spec)
+        retriever = kind(database)
         run, times = {}, []
         for query, text in collection.queries.items():
             found = retriever.search(text, scope, top_k=DEPTH)

@@ -28,12 +28,12 @@ def ours(collection: Collection) -> dict[str, tuple[list[float], list[float], di
     from rag_assets.store.partitions import partition_name
 
     database = Database.from_settings()
-    scope, spec = open_scope(database, "search", "bench", PROFILE)
+    scope = open_scope(database, "search", "bench", PROFILE)
     with psycopg.connect(database.url, autocommit=True) as connection:
         connection.execute(f"VACUUM (ANALYZE) rag.{partition_name(scope.profile_id)}")
     answers = {}
     for mode, kind in RETRIEVERS.items():
-        retriever = kind(database, spec)
+        retriever = kind(database)
         for text in list(collection.queries.values())[:20]:
             retriever.search(text, scope, TOP_K)
         run, total, embed = {}, [], []

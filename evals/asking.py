@@ -53,9 +53,9 @@ def target_of(
         ProfileNotReady: it is not completely built.
     """
     settings = settings or RunSettings()
-    scope, spec = open_scope(database, tenant, bot, profile)
+    scope = open_scope(database, tenant, bot, profile)
     retriever = RETRIEVERS[mode](
-        database, spec, dense_weight=settings.dense_weight, fusion=settings.fusion, candidates=settings.depth
+        database, dense_weight=settings.dense_weight, fusion=settings.fusion, candidates=settings.depth
     )
     return Target(retriever, scope)
 

@@ -197,7 +197,7 @@ def _show_refusal(console: Console, database: Database, verdict: Verdict) -> Non
 
 
 def _active(database: Database) -> str:
-    return open_scope(database, JUDGED, BOTS[JUDGED])[1].name
+    return open_scope(database, JUDGED, BOTS[JUDGED]).profile.name
 
 
 def _show_next(console: Console, seconds: float) -> None:

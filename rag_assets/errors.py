@@ -2,12 +2,14 @@
 
 RagError
 ├── UsageError            the caller asked for something that cannot be (exit code 2)
-│   ├── InvalidKey        a tenant, bot or profile key outside [a-z0-9][a-z0-9_-]{0,62}
+│   ├── InvalidArgument   a value of the wrong kind or out of bounds, with the name of the argument
+│   │   ├── InvalidKey    a tenant, bot or profile key outside [a-z0-9][a-z0-9_-]{0,62}
+│   │   └── ScopeError    a retrieval without a valid scope; nothing was searched
 │   ├── UnknownTenant / UnknownBot / UnknownProfile
 │   └── InvalidProfile    a profile that could never be built
-├── ScopeError            a retrieval without a valid scope; nothing was searched
-├── DatabaseRefused       a server or role that this product must not run on
+├── DatabaseRefused       a server, schema or role that this product must not run on
 ├── DatabaseUnavailable   no server could be reached or started
+├── SearchFailed          the database failed at a search that was well-formed
 ├── SourceError
 │   ├── RootUnreadable    a source root that could not be listed; never the same as an empty one
 │   ├── UnsupportedFormat no parser takes these bytes
@@ -34,8 +36,20 @@ class UsageError(RagError):
     """The request itself is wrong: another attempt with the same arguments fails again."""
 
 
-class InvalidKey(UsageError):
-    """A tenant, bot or profile key that would break partitions, paths or settings."""
+class InvalidArgument(UsageError, ValueError):
+    """An argument of the wrong kind or out of bounds; `argument` is its name, and nothing was done."""
+
+    def __init__(self, message: str, argument: str = "") -> None:
+        super().__init__(message)
+        self.argument = argument
+
+
+class InvalidKey(InvalidArgument):
+    """A tenant, bot or profile key that would break partitions, paths or settings; `argument` is which of them."""
+
+
+class ScopeError(InvalidArgument):
+    """A retrieval was asked for without a scope that names exactly one tenant's profile."""
 
 
 class UnknownTenant(UsageError):
@@ -54,16 +68,16 @@ class InvalidProfile(UsageError):
     """A profile whose parts contradict each other or exceed what Postgres can index."""
 
 
-class ScopeError(RagError):
-    """A retrieval was asked for without a scope that names exactly one tenant's profile."""
-
-
 class DatabaseRefused(RagError):
-    """The server or role is reachable and unfit: too old, or able to bypass row-level security."""
+    """The server or role is reachable and unfit: too old, without our schema, or able to bypass row-level security."""
 
 
 class DatabaseUnavailable(RagError):
     """No server answered, or the embedded one could not be started."""
+
+
+class SearchFailed(RagError):
+    """The database answered a well-formed search with an error that another try would meet again; it says which."""
 
 
 class SourceError(RagError):

@@ -19,8 +19,9 @@ def check_key(value: str, kind: str) -> str:
     Raises:
         InvalidKey: names the kind ("tenant", "bot", "profile"), the value and the rule.
     """
-    if not _KEY.fullmatch(value):
+    if not isinstance(value, str) or not _KEY.fullmatch(value):
         raise InvalidKey(
-            f"{kind} key {value!r} is not valid: use 1 to 63 of a-z, 0-9, '-' and '_', starting with a letter or digit"
+            f"{kind} key {value!r} is not valid: use 1 to 63 of a-z, 0-9, '-' and '_', starting with a letter or digit",
+            kind,
         )
     return value

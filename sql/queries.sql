@@ -541,13 +541,21 @@ ORDER BY md5(id::text) LIMIT %(limit)s
 
 -- profile_for_search --
 -- One row, or two: the active profile and the one that shares its requests.
-SELECT k.id, k.canary_percent, coalesce(p.id = k.canary_profile_id, false), p.id, p.name, p.provider, p.model, p.dimensions, p.distance_metric, p.task_instruction,
-       p.normalized, p.chunking, p.index, p.lexical, p.options, p.status
+SELECT k.id AS space_id, k.canary_percent, coalesce(p.id = k.canary_profile_id, false) AS is_canary,
+       p.id AS profile_id, p.status,
+       jsonb_build_object(
+           'name', p.name, 'provider', p.provider, 'model', p.model, 'dimensions', p.dimensions,
+           'distance_metric', p.distance_metric, 'task_instruction', p.task_instruction, 'normalized', p.normalized,
+           'chunking', p.chunking, 'index', p.index, 'lexical', p.lexical, 'options', p.options) AS spec
 FROM rag.knowledge_spaces k
 LEFT JOIN rag.embedding_profiles p ON p.knowledge_space_id = k.id AND p.status <> 'retired'
     AND CASE WHEN %(name)s::text IS NOT NULL THEN p.name = %(name)s
              ELSE p.id = k.active_profile_id OR (%(canary)s AND p.id = k.canary_profile_id) END
 WHERE k.tenant_id = %(tenant)s AND k.bot_id = %(bot)s AND k.name = 'default'
+
+-- searched_spec --
+-- What tells the model of a profile from that of another.
+SELECT name, provider, model, dimensions FROM rag.embedding_profiles WHERE id = %(profile)s
 
 -- search --
 SELECT * FROM rag.search(

@@ -92,8 +92,8 @@ def run_search(
 ) -> tuple[str, Retrieval]:
     """Search a bot; returns the name of the profile that was searched, and what was found."""
     retrievers = {"dense": DenseRetriever, "lexical": LexicalRetriever, "hybrid": HybridRetriever}
-    scope, spec = open_scope(database, tenant, bot, profile, user, request_key)
-    return spec.name, retrievers[mode](database, spec).search(query, scope, k)
+    scope = open_scope(database, tenant, bot, profile, user, request_key)
+    return scope.profile.name, retrievers[mode](database).search(query, scope, k)
 
 
 def show_results(console: Console, query: str, profile: str, mode: str, found: Retrieval) -> None:

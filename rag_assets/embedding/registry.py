@@ -29,13 +29,25 @@ def embedder_for(profile: EmbeddingProfile) -> Embedder:
         InvalidProfile: no module implements the profile's provider.
         EmbeddingError: the provider's files or packages are missing.
     """
-    with _loading:  # two threads that ask at once load the weights once
-        # Two profiles that make the same vectors may still pay with different keys.
-        ask = f"{profile.model_key} {profile.options.model_dump_json(exclude_defaults=True)}"
-        embedder = _loaded.get(ask)
-        if embedder is None:
-            embedder = _loaded[ask] = _build(profile)
+    embedder = loaded_embedder(profile)
+    if embedder is not None:
         return embedder
+    with _loading:  # two threads that ask at once load the weights once
+        asks = _asks(profile)
+        embedder = _loaded.get(asks)
+        if embedder is None:
+            embedder = _loaded[asks] = _build(profile)
+        return embedder
+
+
+def loaded_embedder(profile: EmbeddingProfile) -> Embedder | None:
+    """The embedder of a profile if this process has loaded it; at once, and without waiting for anybody."""
+    return _loaded.get(_asks(profile))
+
+
+def _asks(profile: EmbeddingProfile) -> str:
+    # Two profiles that make the same vectors may still pay with different keys.
+    return f"{profile.model_key} {profile.options.model_dump_json(exclude_defaults=True)}"
 
 
 def _build(profile: EmbeddingProfile) -> Embedder:

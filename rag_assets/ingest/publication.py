@@ -21,7 +21,8 @@ from rag_assets.ingest.embeddings import vectors_of
 from rag_assets.ingest.repeated_pages import duplicate_versions
 from rag_assets.ingest.sources import Failure
 from rag_assets.progress import stage
-from rag_assets.store.database import Database, first_line
+from rag_assets.store.database import Database
+from rag_assets.store.failures import first_line
 from rag_assets.store.profiles import BuiltProfile
 from rag_assets.store.publication import Publisher, StagedChunk, StagedVersion
 

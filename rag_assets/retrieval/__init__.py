@@ -1,14 +1,8 @@
 """The retrieval library: answers inside one tenant's scope, with citations, and fails closed."""
 
 from rag_assets.retrieval.results import Retrieval, RetrievalResult
-from rag_assets.retrieval.retrievers import (
-    DenseRetriever,
-    HybridRetriever,
-    LexicalRetriever,
-    Retriever,
-    open_scope,
-)
-from rag_assets.retrieval.scope import RetrievalScope
+from rag_assets.retrieval.retrievers import DenseRetriever, HybridRetriever, LexicalRetriever, Retriever
+from rag_assets.retrieval.scope import RetrievalScope, aopen_scope, open_scope
 
 __all__ = [
     "DenseRetriever",
@@ -18,5 +12,6 @@ __all__ = [
     "RetrievalResult",
     "RetrievalScope",
     "Retriever",
+    "aopen_scope",
     "open_scope",
 ]

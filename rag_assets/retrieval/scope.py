@@ -1,42 +1,55 @@
-"""Who asks, and what they may see. A retrieval without a scope is an error, never a wider search."""
+"""Who asks, what they may see, and with which profile. A retrieval without a scope is an error, and never wider."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from rag_assets.errors import ScopeError
+from rag_assets.embedding.profiles import EmbeddingProfile
+from rag_assets.errors import InvalidArgument, ProfileNotReady, ScopeError, UnknownBot
 from rag_assets.keys import check_key
+from rag_assets.retrieval.arguments import check_text
+from rag_assets.retrieval.steps import Steps, arun, ask, run
+from rag_assets.store.database import Database
+from rag_assets.store.search import SpaceProfile, profiles_for_search
 
 
 @dataclass(frozen=True)
 class RetrievalScope:
     """One tenant's one bot, one knowledge space, one profile; and the user, where sources may be private.
 
-    Built on the server, never from what a client sent. `retrieval.open_scope` looks the space and the
-    profile up; a scope made by hand with ids of another tenant finds nothing.
+    Built on the server, never from what a client sent, by `open_scope`: it looks up the space and the profile, whose
+    `profile_id` names the chunks that are searched, and whose `profile` says how a query is embedded. A scope made by
+    hand with ids of another tenant finds nothing, and one whose `profile` is not that of its `profile_id` is refused
+    by every search.
 
     Raises:
         InvalidKey: tenant or bot is not a key.
-        ScopeError: space or profile is missing.
+        ScopeError: space or profile is missing, or the user is no text.
     """
 
     tenant_id: str
     bot_id: str
     knowledge_space_id: UUID
     profile_id: int
+    profile: EmbeddingProfile
     user_id: str | None = None
 
     def __post_init__(self) -> None:
         check_key(self.tenant_id, "tenant")
         check_key(self.bot_id, "bot")
         if not isinstance(self.knowledge_space_id, UUID):
-            raise ScopeError("a scope needs the id of a knowledge space")
+            raise ScopeError("a scope needs the id of a knowledge space", "knowledge_space_id")
         if not isinstance(self.profile_id, int) or isinstance(self.profile_id, bool):
-            raise ScopeError("a scope needs the id of a profile")
+            raise ScopeError("a scope needs the id of a profile", "profile_id")
+        if not isinstance(self.profile, EmbeddingProfile):
+            raise ScopeError("a scope needs its profile, which says how a query is embedded", "profile")
         if self.user_id == "":
-            raise ScopeError("a user id must not be empty; leave it out for a scope without a user")
+            raise ScopeError("a user id must not be empty; leave it out for a scope without a user", "user_id")
+        if self.user_id is not None:
+            check_text(self.user_id, "user_id", ScopeError)
 
     @property
     def settings(self) -> Mapping[str, str | None]:
@@ -48,3 +61,81 @@ class RetrievalScope:
             "profile": str(self.profile_id),
             "user": self.user_id,
         }
+
+
+def open_scope(
+    database: Database,
+    tenant: str,
+    bot: str,
+    profile: str | None = None,
+    user_id: str | None = None,
+    request_key: str | None = None,
+) -> RetrievalScope:
+    """The scope of a request: a bot's active profile (or the one named) as it is now, and who asks.
+
+    Open one for each request, on the server: a promotion or a rollback then holds from the next request on, and an
+    answer comes wholly from one profile. Where the bot has a canary, its share of the values of `request_key` gets
+    that profile, the same value always the same one: pass a conversation or a user. Without a key, or with a profile
+    named, no canary answers.
+
+    Raises:
+        InvalidArgument: names the argument that is of the wrong kind; for tenant, bot and profile an `InvalidKey`.
+        UnknownBot: no such tenant or bot. The app may not list tenants, so neither is told apart.
+        ProfileNotReady: the bot has no active profile, or the named one is not built.
+        DatabaseUnavailable: after retries.
+        DatabaseRefused: the role could bypass row-level security, or the schema is not there.
+    """
+    return run(database, _opening(tenant, bot, profile, user_id, request_key))
+
+
+async def aopen_scope(
+    database: Database,
+    tenant: str,
+    bot: str,
+    profile: str | None = None,
+    user_id: str | None = None,
+    request_key: str | None = None,
+) -> RetrievalScope:
+    """As `open_scope`, for tasks of an event loop."""
+    return await arun(database, _opening(tenant, bot, profile, user_id, request_key))
+
+
+def _opening(
+    tenant: str, bot: str, profile: str | None, user_id: str | None, request_key: str | None
+) -> Steps[RetrievalScope]:
+    check_key(tenant, "tenant")
+    check_key(bot, "bot")
+    if profile is not None:
+        check_key(profile, "profile")
+    if request_key is not None and not isinstance(request_key, str):
+        raise InvalidArgument(f"request_key must be a string, got {request_key!r}", "request_key")
+    canary = request_key is not None
+    (rows,) = yield from ask({"tenant": tenant, "bot": bot}, profiles_for_search(tenant, bot, profile, canary))
+    if not rows:
+        raise UnknownBot(
+            f"no bot {bot!r} of tenant {tenant!r}. Create it with: rag ingest PATH --tenant {tenant} --bot {bot}"
+        )
+    chosen = _chosen(rows, request_key)
+    if chosen.profile_id is None or chosen.status not in ("ready", "active"):
+        wanted = f"profile {profile!r}" if profile else "active profile"
+        raise ProfileNotReady(
+            f"bot {bot!r} of tenant {tenant!r} has no {wanted} that is ready. Build one with: "
+            f"rag ingest --tenant {tenant} --bot {bot} --profile {profile or 'static-256'}"
+        )
+    spec = EmbeddingProfile.model_validate(chosen.spec)
+    return RetrievalScope(tenant, bot, chosen.space_id, chosen.profile_id, spec, user_id)
+
+
+def _chosen(rows: Sequence[SpaceProfile], request_key: str | None) -> SpaceProfile:
+    """Of the active profile and its canary the one that answers."""
+    first = rows[0]
+    if len(rows) == 1:
+        return first
+    takes = request_key is not None and in_canary(first.space_id, request_key, first.canary_percent)
+    return next(row for row in rows if row.is_canary is takes)
+
+
+def in_canary(space: UUID, request_key: str, percent: int) -> bool:
+    """Whether the canary answers this key: its hash decides, so that a conversation does not change its mind."""
+    digest = hashlib.blake2b(space.bytes + request_key.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "big") % 100 < percent

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from threading import Lock
 from typing import Any, Literal
 from urllib.parse import quote
 
@@ -14,14 +17,16 @@ from numpy.typing import NDArray
 from pgvector.psycopg.vector import register_vector_info
 from psycopg import conninfo
 from psycopg.types import TypeInfo
-from psycopg_pool import ConnectionPool
 
 from rag_assets.errors import DatabaseRefused, DatabaseUnavailable
 from rag_assets.settings import Settings, load_settings
+from rag_assets.store.app_pool import AppPool, AsyncAppPool
+from rag_assets.store.failures import first_line
 from rag_assets.store.server import start_server
+from rag_assets.store.statements import SET_SCOPE, Scope, Statement, scope_values
+from rag_assets.store.statements import Connection as Connection
 
 Role = Literal["owner", "ingest", "app"]
-Connection = psycopg.Connection[tuple[Any, ...]]
 
 MIN_PGVECTOR = (0, 8, 4)  # earlier ones corrupt an HNSW graph under concurrent insert and vacuum
 MIN_POSTGRES = 160000  # GRANT ... WITH INHERIT FALSE, SET TRUE
@@ -41,18 +46,22 @@ class Database:
     but the URL has to be configured. Production may give the app its own login: `app_url`.
     """
 
-    def __init__(self, url: str, app_url: str | None = None) -> None:
+    def __init__(self, url: str, app_url: str | None = None, search_connections: int = 8) -> None:
+        """`search_connections`: how many searches reach the server at a time, from all threads of this process, and
+        from all tasks of an event loop; the others wait for their turn."""
         self.url = url
         self.app_url = app_url
-        self._app_pool: ConnectionPool[Connection] | None = None
+        self.search_connections = search_connections
+        self._making = Lock()
+        self._app: AppPool | None = None
+        self._app_process = 0
+        self._async_apps: dict[asyncio.AbstractEventLoop, AsyncAppPool] = {}
         self._vector_type: TypeInfo | None = None  # asked for once; it takes four round trips
 
     @classmethod
     def from_settings(cls, settings: Settings | None = None) -> Database:
         """The server that `DATABASE_URL` names (and `RAG_APP_DATABASE_URL`, if set, for searching), else the
         embedded one, which is started and given its database if need be."""
-        import os
-
         settings = settings or load_settings()
         if settings.database_url:
             return cls(settings.database_url, os.environ.get("RAG_APP_DATABASE_URL") or None)
@@ -86,44 +95,53 @@ class Database:
             set_scope(connection, scope)
             yield connection
 
-    def app_pool(self) -> ConnectionPool[Connection]:
-        """The pool that searches share; the app role is checked before the first connection is lent.
+    def ask(self, scope: Scope, statements: Sequence[Statement]) -> list[list[Any]]:
+        """The rows of each statement, read as the app under `scope`, in one transaction and one round trip.
+
+        Any number of threads may ask; they share `search_connections` connections.
 
         Raises:
-            DatabaseRefused: the role could bypass row-level security.
+            DatabaseUnavailable: after several attempts, or no connection became free within 30 s.
+            DatabaseRefused: the role could bypass row-level security, or the schema is not there.
+            SearchFailed: any other error of the database.
         """
-        if self._app_pool is None:
-            with self.connect("app") as connection:
-                check_app_role(connection)
-            self._app_pool = ConnectionPool(
-                with_role(self.app_url or self.url, "app"),
-                min_size=1,
-                max_size=8,
-                # The pool doubles its wait between attempts to connect, far beyond the end of an outage. So it
-                # gives up early, and the next try of whoever waits begins anew.
-                timeout=5,
-                reconnect_timeout=2,
-                configure=self._register_vector,
-                check=ConnectionPool.check_connection,
-                open=True,
-            )
-        return self._app_pool
+        with self._making:
+            # A forked process must not talk over its parent's connections.
+            if self._app is None or self._app_process != os.getpid():
+                self._app, self._app_process = AppPool(*self._app_entry()), os.getpid()
+            pool = self._app
+        return pool.ask(scope, statements)
+
+    async def aask(self, scope: Scope, statements: Sequence[Statement]) -> list[list[Any]]:
+        """As `ask`, for tasks: those of one event loop share `search_connections` connections of their own."""
+        loop = asyncio.get_running_loop()
+        with self._making:
+            self._async_apps = {other: pool for other, pool in self._async_apps.items() if not other.is_closed()}
+            pool = self._async_apps.get(loop)
+            if pool is None:
+                pool = self._async_apps[loop] = AsyncAppPool(*self._app_entry())
+        return await pool.ask(scope, statements)
+
+    def _app_entry(self) -> tuple[str, str, int]:
+        url = self.app_url or self.url
+        return with_role(url, "app"), describe(url), self.search_connections
 
     def close(self) -> None:
-        if self._app_pool is not None:
-            self._app_pool.close()
-            self._app_pool = None
+        """Close the connections that threads share; whoever asks again gets new ones."""
+        if self._app is not None:
+            self._app.close()
+
+    async def aclose(self) -> None:
+        """Close the connections that tasks of the running event loop share, and those of `close`."""
+        pool = self._async_apps.pop(asyncio.get_running_loop(), None)
+        if pool is not None:
+            await pool.close()
+        self.close()
 
 
-def set_scope(connection: Connection, scope: Mapping[str, str | None]) -> None:
+def set_scope(connection: Connection, scope: Scope) -> None:
     """Set `rag.<name>` for this transaction only; every part that `scope` leaves out is emptied."""
-    full = {name: scope.get(name) or "" for name in ("tenant", "bot", "space", "profile", "user")}
-    connection.execute(
-        "SELECT set_config('rag.tenant', %(tenant)s, true), set_config('rag.bot', %(bot)s, true), "
-        "set_config('rag.space', %(space)s, true), set_config('rag.profile', %(profile)s, true), "
-        "set_config('rag.user', %(user)s, true)",
-        full,
-    )
+    connection.execute(SET_SCOPE, scope_values(scope))
 
 
 def with_role(url: str, role: Role | None) -> str:
@@ -201,45 +219,7 @@ def parse_version(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d+", text)[:3])
 
 
-def check_app_role(connection: Connection) -> None:
-    """Refuse to search as a role that row-level security does not hold back.
-
-    Raises:
-        DatabaseRefused: says which power the role has and how to take it away.
-    """
-    row = connection.execute(
-        "SELECT current_user, r.rolsuper, r.rolbypassrls, "
-        "  (SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
-        "   WHERE n.nspname = 'rag' AND c.relkind IN ('r', 'p') AND pg_has_role(current_user, c.relowner, 'USAGE')), "
-        "  pg_has_role(current_user, 'rag_search', 'MEMBER') "
-        "FROM pg_roles r WHERE r.rolname = current_user"
-    ).fetchone()
-    assert row is not None
-    role, is_super, bypasses, owned, is_search = row
-    reasons = [
-        reason
-        for holds, reason in (
-            (is_super, "it is a superuser"),
-            (bypasses, "it has BYPASSRLS"),
-            (owned, f"it owns or inherits {owned} of the tables"),
-            (is_search and not is_super, "it is a member of rag_search"),
-        )
-        if holds
-    ]
-    if reasons:
-        raise DatabaseRefused(
-            f"role {role!r} must not search: {', '.join(reasons)}, so row-level security would not hold it back. "
-            "Use a role that was only granted rag_app"
-        )
-
-
 def as_array(value: object) -> NDArray[np.float32]:
     """A vector as the driver returns it, as (d,) float32."""
     to_numpy = getattr(value, "to_numpy", None)
     return np.asarray(to_numpy() if to_numpy else value, dtype=np.float32)
-
-
-def first_line(error: Exception) -> str:
-    """What an error says first; the server's details follow on more lines."""
-    lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__

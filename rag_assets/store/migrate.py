@@ -7,10 +7,10 @@ from yoyo import get_backend, read_migrations
 
 from rag_assets.errors import DatabaseRefused
 from rag_assets.settings import bundled
+from rag_assets.store.app_role import check_app_role
 from rag_assets.store.database import (
     Connection,
     Database,
-    check_app_role,
     check_server,
     first_line,
     sqlalchemy_url,

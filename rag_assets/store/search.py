@@ -1,9 +1,9 @@
-"""The one statement that retrieval sends: a call of rag.search under a scope."""
+"""What retrieval sends: which profile answers, and a call of rag.search under a scope."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 from uuid import UUID
 
@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
-from rag_assets.store.database import Connection, set_scope
 from rag_assets.store.sql import query
+from rag_assets.store.statements import Connection, Scope, Statement, ask
 
 Mode = Literal["dense", "lexical", "hybrid"]
 Fusion = Literal["minmax", "rrf"]
@@ -59,27 +59,49 @@ class SearchRow:
     lexical_score: float | None
 
 
-def run_search(connection: Connection, scope: Mapping[str, str | None], request: SearchRequest) -> list[SearchRow]:
+@dataclass(frozen=True)
+class SearchedSpec:
+    """What decides which vectors a profile holds, as far as a query of another model could be mistaken for its own."""
+
+    name: str
+    provider: str
+    model: str
+    dimensions: int
+
+
+@dataclass(frozen=True)
+class SpaceProfile:
+    """A profile that may answer in a bot's space; `profile_id` and `status` are None where the space has none."""
+
+    space_id: UUID
+    canary_percent: int
+    is_canary: bool
+    profile_id: int | None
+    status: str | None
+    spec: Mapping[str, Any]
+
+
+def search_statement(request: SearchRequest) -> Statement:
+    """The call of rag.search; its rows are `SearchRow`s, best first."""
+    values = {field.name: getattr(request, field.name) for field in fields(request)}
+    return Statement(query("search"), values | {"filters": Jsonb(dict(request.filters))}, class_row(SearchRow))
+
+
+def searched_spec(profile_id: int) -> Statement:
+    """What the profile is; its row, a `SearchedSpec`, is missing where the scope may not see it."""
+    return Statement(query("searched_spec"), {"profile": profile_id}, class_row(SearchedSpec))
+
+
+def profiles_for_search(tenant: str, bot: str, name: str | None, canary: bool) -> Statement:
+    """The bot's active profile and, if asked for, its canary; or the one of that name. Rows are `SpaceProfile`s."""
+    values = {"tenant": tenant, "bot": bot, "name": name, "canary": canary}
+    return Statement(query("profile_for_search"), values, class_row(SpaceProfile))
+
+
+def run_search(connection: Connection, scope: Scope, request: SearchRequest) -> list[SearchRow]:
     """Search under `scope` in one transaction and one round trip; best first.
 
-    The scope's settings end with the transaction. A scope that names no profile of its own tenant and
-    space finds nothing.
+    A scope that names no profile of its own tenant and space finds nothing.
     """
-    with connection.pipeline(), connection.transaction():
-        set_scope(connection, scope)
-        cursor = connection.cursor(row_factory=class_row(SearchRow))
-        cursor.execute(
-            query("search"),
-            {
-                "mode": request.mode,
-                "vector": request.vector,
-                "text": request.text,
-                "top_k": request.top_k,
-                "candidates": request.candidates,
-                "dense_weight": request.dense_weight,
-                "fusion": request.fusion,
-                "filters": Jsonb(dict(request.filters)),
-                "exact": request.exact,
-            },
-        )
-    return cursor.fetchall()
+    rows: list[SearchRow] = ask(connection, scope, [search_statement(request)])[0]
+    return rows

@@ -85,7 +85,7 @@ def tonight(world: World) -> list[dg.RunRequest] | dg.SkipReason:
 
 
 def active(world: World) -> str:
-    return open_scope(world.database, "acme", "help")[1].name
+    return open_scope(world.database, "acme", "help").profile.name
 
 
 def test_a_better_candidate_passes_the_gate_and_is_promoted(judged_world: World) -> None:

@@ -58,7 +58,7 @@ class Bot:
             ingest(self.database, self.tenant, "b", profile)
 
     def serves(self, key: str | None = None) -> str:
-        return open_scope(self.database, self.tenant, "b", request_key=key)[1].name
+        return open_scope(self.database, self.tenant, "b", request_key=key).profile.name
 
 
 @pytest.fixture
@@ -232,7 +232,7 @@ def test_a_canary_answers_its_share_of_keys_and_each_key_stays(rag: Rag, bot: Bo
     assert set(served.values()) == {COARSE, FINE}
     assert {key: bot.serves(key) for key in keys} == served
     assert bot.serves() == COARSE
-    assert open_scope(bot.database, bot.tenant, "b", COARSE, request_key="user-1")[1].name == COARSE
+    assert open_scope(bot.database, bot.tenant, "b", COARSE, request_key="user-1").profile.name == COARSE
     key = next(key for key, name in served.items() if name == FINE)
     assert rag.json("search", "anything", *bot.words, "--request-key", key)["profile"] == FINE
 

@@ -32,6 +32,7 @@ from rag_assets.retrieval import Retrieval, RetrievalResult, RetrievalScope
 from rag_assets.store.database import Database
 from rag_assets.store.tenants import add_tenant
 from tests.support.labelled_world import COARSE, DOCUMENTS, FINE, add_document, labelled_bot, write_collection
+from tests.support.worlds import HASH_PROFILE
 
 GAIN = GatePolicy(max_p95_ratio=None)  # what else the machine does is no part of these tests
 SAME = GatePolicy(min_recall_gain=None, non_inferior=0.01, max_p95_ratio=None)
@@ -165,9 +166,14 @@ class _Scored:
         result = RetrievalResult(UUID(int=1), UUID(int=2), "name", self._score, "text", 1, {"document": "d"})
         return Retrieval((result,), {"total": 1.0, "embed": 0.0, "search": 1.0}, self._degraded)
 
+    async def asearch(
+        self, query: str, scope: RetrievalScope, top_k: int = 8, filters: Mapping[str, Any] | None = None
+    ) -> Retrieval:
+        return self.search(query, scope, top_k, filters)
+
 
 ONE_QUERY = EvalSet((Query("q", "text"),), {"q": {"d": 1}})
-SCOPE = RetrievalScope("acme", "b", UUID(int=3), 1)
+SCOPE = RetrievalScope("acme", "b", UUID(int=3), 1, HASH_PROFILE)
 
 
 def test_scores_that_are_no_numbers_are_counted_and_rank_nothing() -> None:

@@ -34,8 +34,8 @@ def again(database: Database, tenant: str = "acme", profile: str = "hash-64") ->
 
 def search(database: Database, query: str, tenant: str = "acme", profile: str | None = None) -> list[RetrievalResult]:
     """What any mode finds."""
-    scope, spec = open_scope(database, tenant, "support", profile)
-    found = [kind(database, spec).search(query, scope, top_k=100) for kind in RETRIEVERS.values()]
+    scope = open_scope(database, tenant, "support", profile)
+    found = [kind(database).search(query, scope, top_k=100) for kind in RETRIEVERS.values()]
     return [result for results in found for result in results]
 
 
@@ -270,8 +270,8 @@ def test_the_first_complete_profile_becomes_active_and_a_later_one_does_not_take
     assert first.publication.activated == ["support"]
     add_spec(database, HASH_PROFILE.model_copy(update={"name": "hash-later"}))
     assert again(database, profile="hash-later").publication.activated == []
-    assert open_scope(database, "acme", "support")[1].name == "hash-64"
-    assert open_scope(database, "acme", "support", "hash-later")[1].name == "hash-later"
+    assert open_scope(database, "acme", "support").profile.name == "hash-64"
+    assert open_scope(database, "acme", "support", "hash-later").profile.name == "hash-later"
     with psycopg.connect(database.url) as connection:
         events = connection.execute(
             "SELECT p.name, e.event FROM rag.profile_events e "

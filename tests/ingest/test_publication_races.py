@@ -208,8 +208,8 @@ def test_a_chunk_that_postgres_refuses_fails_its_source_alone(database: Database
     assert served(database) == ["Bright lamps.", "Long hoses.", "The red pump."], "the old version stays"
     assert status_of(database, "a.md") == ("failed", failure.error)
     assert status_of(database, "b.md") == ("ready", None)
-    scope, profile = open_scope(database, "acme", "support")
-    assert [r.content for r in LexicalRetriever(database, profile).search("pump", scope)] == ["The red pump."]
+    scope = open_scope(database, "acme", "support")
+    assert [r.content for r in LexicalRetriever(database).search("pump", scope)] == ["The red pump."]
 
 
 @pytest.mark.slow

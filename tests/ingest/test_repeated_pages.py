@@ -25,8 +25,8 @@ WARRANTY = page(
 
 
 def found(database: Database, query: str) -> list[str]:
-    scope, profile = open_scope(database, "acme", "support")
-    return sorted({result.source_name for result in LexicalRetriever(database, profile).search(query, scope)})
+    scope = open_scope(database, "acme", "support")
+    return sorted({result.source_name for result in LexicalRetriever(database).search(query, scope)})
 
 
 def again(database: Database) -> IngestReport:
@@ -83,8 +83,8 @@ def test_copies_in_other_formats_and_of_other_bots_are_left_alone(database: Data
     ingested(database, tmp_path / "one", "acme", {"a.md": text, "b.md": text, "a.html": WARRANTY})
     ingested(database, tmp_path / "two", "acme", {"a.html": WARRANTY}, bot="sales")
     assert found(database, "warranty of every pump") == ["a.html", "a.md", "b.md"]
-    scope, profile = open_scope(database, "acme", "sales")
-    assert len(LexicalRetriever(database, profile).search("warranty of every pump", scope)) > 0
+    scope = open_scope(database, "acme", "sales")
+    assert len(LexicalRetriever(database).search("warranty of every pump", scope)) > 0
 
 
 def test_erasing_a_bot_takes_the_signatures_of_its_pages_along(database: Database, tmp_path: Path) -> None:

@@ -223,14 +223,14 @@ def filtered(module_database: Database) -> Iterator[Corpus]:
 )
 def test_filters_narrow_each_mode_and_combine(filtered: Corpus, filters: dict[str, Any], expected: str) -> None:
     for retriever in RETRIEVERS:
-        found = retriever(filtered.database, filtered.profile).search("pump", filtered.scope, filters=filters)
+        found = retriever(filtered.database).search("pump", filtered.scope, filters=filters)
         assert sorted(result.content[-1] for result in found) == list(expected), retriever.__name__
 
 
 def test_a_filter_by_source_id_finds_that_source(filtered: Corpus) -> None:
     source = filtered.add_source("s1")
     for retriever in RETRIEVERS:
-        search = retriever(filtered.database, filtered.profile).search
+        search = retriever(filtered.database).search
         assert [r.source_id for r in search("pump", filtered.scope, filters={"source_ids": [str(source)]})] == [source]
 
 
@@ -240,27 +240,27 @@ def test_a_filter_by_source_id_finds_that_source(filtered: Corpus) -> None:
 def test_a_filter_that_is_misspelt_is_refused_and_never_left_out(filtered: Corpus, filters: dict[str, Any]) -> None:
     for retriever in RETRIEVERS:
         with pytest.raises(ValueError, match="filter"):
-            retriever(filtered.database, filtered.profile).search("pump", filtered.scope, filters=filters)
+            retriever(filtered.database).search("pump", filtered.scope, filters=filters)
 
 
 @pytest.mark.parametrize("top_k", [0, -1, 1001])
 def test_top_k_out_of_bounds_is_refused(filtered: Corpus, top_k: int) -> None:
     for retriever in RETRIEVERS:
         with pytest.raises(ValueError, match="top_k must be between 1 and 1000"):
-            retriever(filtered.database, filtered.profile).search("pump", filtered.scope, top_k=top_k)
+            retriever(filtered.database).search("pump", filtered.scope, top_k=top_k)
 
 
 @pytest.mark.parametrize("top_k", [1, 2, 3, 1000])
 def test_no_more_than_top_k_are_found_in_any_mode(filtered: Corpus, top_k: int) -> None:
     for retriever in RETRIEVERS:
-        found = retriever(filtered.database, filtered.profile).search("pump", filtered.scope, top_k=top_k)
+        found = retriever(filtered.database).search("pump", filtered.scope, top_k=top_k)
         assert len(found) == min(top_k, 3)
 
 
 @pytest.mark.parametrize("query", ["", "   ", "\n\t", "\0"])
 def test_an_empty_query_finds_nothing_and_says_so(filtered: Corpus, query: str) -> None:
     for retriever in RETRIEVERS:
-        found = retriever(filtered.database, filtered.profile).search(query, filtered.scope)
+        found = retriever(filtered.database).search(query, filtered.scope)
         assert (len(found), found.degraded) == (0, "the query is empty")
 
 
@@ -282,8 +282,8 @@ def test_bug_51_the_index_finds_what_exact_search_finds(new_database: Callable[[
     }
     report = ingested(database, tmp_path, "acme", files, profile="indexed")
     assert report.hnsw.searched == "hnsw"
-    scope, profile = open_scope(database, "acme", "support")
-    retriever = DenseRetriever(database, profile)
+    scope = open_scope(database, "acme", "support")
+    retriever = DenseRetriever(database)
     found = [{r.chunk_id for r in retriever.search(f"{a} {b} part", scope, top_k=10)} for a in words for b in words[:3]]
     with psycopg.connect(database.url, autocommit=True) as connection:
         connection.execute(f"DROP INDEX rag.knowledge_chunks_p{scope.profile_id}_hnsw")

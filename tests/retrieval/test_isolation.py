@@ -63,23 +63,22 @@ def world(new_database: Callable[[], Database], tmp_path_factory: pytest.TempPat
 
 
 def scope_of(database: Database, tenant: str) -> RetrievalScope:
-    return open_scope(database, tenant, "support")[0]
+    return open_scope(database, tenant, "support")
 
 
 def everything_found(database: Database, scope: RetrievalScope) -> list[Any]:
-    profile = open_scope(database, "alpha", "support")[1]
     found: list[Any] = []
     for retriever in RETRIEVERS:
         for text in ("recovery code of the main valve", "BBB-222", "AAA-111 BBB-222 valve"):
-            found += retriever(database, profile).search(text, scope, top_k=100)
+            found += retriever(database).search(text, scope, top_k=100)
     return found
 
 
 def test_a_search_in_each_mode_finds_only_what_is_the_tenants_own(world: Database) -> None:
     for tenant, own, other in (("alpha", "AAA-111", "BBB-222"), ("beta", "BBB-222", "AAA-111")):
-        scope, profile = open_scope(world, tenant, "support")
+        scope = open_scope(world, tenant, "support")
         for retriever in RETRIEVERS:
-            found = retriever(world, profile).search(f"recovery code {other}", scope, top_k=300)
+            found = retriever(world).search(f"recovery code {other}", scope, top_k=300)
             assert sum(own in result.content for result in found) == 30, f"{retriever.__name__} lost own chunks"
             assert not any(other in result.content for result in found)
 
@@ -129,9 +128,8 @@ def test_without_any_setting_the_function_finds_nothing(world: Database) -> None
 
 @pytest.mark.parametrize("scope", [None, {}, "alpha", ("alpha", "support")])
 def test_a_retriever_refuses_to_search_without_a_scope(world: Database, scope: Any) -> None:
-    profile = open_scope(world, "alpha", "support")[1]
     with pytest.raises(ScopeError):
-        HybridRetriever(world, profile).search("recovery code", scope)
+        HybridRetriever(world).search("recovery code", scope)
 
 
 @pytest.mark.parametrize("tenant", ["", "Alpha", "alpha|beta", "al pha", "../beta", "alpha\n", "a" * 64])
@@ -273,8 +271,8 @@ def test_a_private_source_is_found_by_its_user_only(new_database: Callable[[], D
         connection.execute(
             "UPDATE rag.knowledge_sources SET scope_type = 'user', scope_user_id = 'ann' WHERE name LIKE '%mine%'"
         )
-    scope, profile = open_scope(database, "alpha", "support")
-    for retriever in (kind(database, profile) for kind in RETRIEVERS):
+    scope = open_scope(database, "alpha", "support")
+    for retriever in (kind(database) for kind in RETRIEVERS):
         for user, count in ((None, 1), ("bob", 1), ("ann", 2)):
             found = retriever.search("salary", dataclasses.replace(scope, user_id=user))
             assert len(found) == count, (type(retriever).__name__, user)

@@ -232,8 +232,8 @@ def library(new_database: Callable[[], Database], tmp_path_factory: pytest.TempP
 
 
 def found_by(database: Database, query: str) -> list[str]:
-    scope, profile = open_scope(database, "acme", "support")
-    return [result.source_name for result in LexicalRetriever(database, profile).search(query, scope, top_k=50)]
+    scope = open_scope(database, "acme", "support")
+    return [result.source_name for result in LexicalRetriever(database).search(query, scope, top_k=50)]
 
 
 @given(st.text(st.characters(), max_size=60) | st.text(st.sampled_from("ab &|!<->:*()'\"\\,.%_-\0\n"), max_size=40))
@@ -245,9 +245,9 @@ def test_bug_59_no_query_raises(library: Database, query: str) -> None:
 
 @pytest.mark.parametrize("query", ODD_QUERIES, ids=range(len(ODD_QUERIES)))
 def test_bug_59_odd_queries_answer_in_lexical_and_hybrid_mode(library: Database, query: str) -> None:
-    scope, profile = open_scope(library, "acme", "support")
-    assert len(LexicalRetriever(library, profile).search(query, scope)) <= 8
-    assert len(HybridRetriever(library, profile).search(query, scope)) == 8
+    scope = open_scope(library, "acme", "support")
+    assert len(LexicalRetriever(library).search(query, scope)) <= 8
+    assert len(HybridRetriever(library).search(query, scope)) == 8
 
 
 def test_bug_59_a_query_that_was_not_prepared_cannot_become_an_operator(corpus: Corpus) -> None:
@@ -264,10 +264,10 @@ def test_bug_59_punctuation_does_not_become_adjacency(library: Database) -> None
 
 @pytest.mark.parametrize("query", ["the and of", "it's", "OR", "!!!"])
 def test_bug_60_a_query_of_stop_words_is_left_to_the_vectors(library: Database, query: str) -> None:
-    scope, profile = open_scope(library, "acme", "support")
+    scope = open_scope(library, "acme", "support")
     assert found_by(library, query) == []
-    dense = DenseRetriever(library, profile).search(query, scope, top_k=50)
-    hybrid = HybridRetriever(library, profile).search(query, scope, top_k=50)
+    dense = DenseRetriever(library).search(query, scope, top_k=50)
+    hybrid = HybridRetriever(library).search(query, scope, top_k=50)
     # By score, because two that differ in the sixteenth digit only may change places.
     assert [round(result.dense_score or 0, 9) for result in hybrid] == [round(result.score, 9) for result in dense]
     assert {result.chunk_id for result in hybrid} == {result.chunk_id for result in dense}
@@ -320,9 +320,9 @@ def test_bug_58_a_megabyte_of_distinct_words_is_stored_and_found(
     text = distinct_words(characters)
     report = ingested(database, root, "acme", {"words.txt": text}, profile="big")
     assert report.publication.failures == []
-    scope, profile = open_scope(database, "acme", "support")
+    scope = open_scope(database, "acme", "support")
     for word in (text[:6], text[140_000:140_020].split()[1], text[-6:]):
-        (found,) = LexicalRetriever(database, profile).search(word, scope)
+        (found,) = LexicalRetriever(database).search(word, scope)
         assert word in found.content
 
 
@@ -345,6 +345,6 @@ def test_a_profile_is_searched_in_the_language_it_was_made_for(database: Databas
     ingest(database, "acme", "support", "hash-english")
     counts = {}
     for name in ("hash-german", "hash-english"):
-        scope, profile = open_scope(database, "acme", "support", name)
-        counts[name] = len(LexicalRetriever(database, profile).search("Haus", scope))
+        scope = open_scope(database, "acme", "support", name)
+        counts[name] = len(LexicalRetriever(database).search("Haus", scope))
     assert counts == {"hash-german": 1, "hash-english": 0}

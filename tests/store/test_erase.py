@@ -55,8 +55,8 @@ def _partitions(database: Database) -> set[str]:
 
 
 def _finds(database: Database, tenant: str, bot: str) -> int:
-    scope, profile = open_scope(database, tenant, bot)
-    return len(LexicalRetriever(database, profile).search("PX-4412", scope))
+    scope = open_scope(database, tenant, bot)
+    return len(LexicalRetriever(database).search("PX-4412", scope))
 
 
 def test_a_tenant_is_gone_from_every_table_and_the_other_is_untouched(world: Database) -> None:

@@ -268,8 +268,8 @@ def test_kills_during_the_very_first_ingest_leave_nothing_that_stops_it(world: W
 
 def test_a_search_without_a_server_gives_up_within_half_a_minute_and_works_soon_after_it_is_back(world: World) -> None:
     world.finish()
-    scope, profile = open_scope(world.database, "shaken", BOT)
-    retriever = LexicalRetriever(world.database, profile)
+    scope = open_scope(world.database, "shaken", BOT)
+    retriever = LexicalRetriever(world.database)
     wanted = len(retriever.search(marker(1), scope, top_k=100))
     kill_postgres(world.data, "all", world.rng)
     started = time.monotonic()

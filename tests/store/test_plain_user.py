@@ -36,8 +36,8 @@ def test_the_owner_of_a_database_who_may_create_roles_needs_no_superuser(tmp_pat
         assert is_current(database)
         seed_specs(database)
         ingested(database, tmp_path / "docs", "acme", {"a.md": "The main valve is red."}, profile="static-64")
-        scope, profile = open_scope(database, "acme", "support")
-        assert len(HybridRetriever(database, profile).search("valve", scope)) == 1
+        scope = open_scope(database, "acme", "support")
+        assert len(HybridRetriever(database).search("valve", scope)) == 1
         erase(database, "acme")
         database.close()
     finally:

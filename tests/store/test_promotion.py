@@ -86,7 +86,7 @@ def judged(database: Database, candidate: str, baseline: str, outcome: str = "pa
 
 
 def active(database: Database) -> str:
-    return open_scope(database, "acme", "support")[1].name
+    return open_scope(database, "acme", "support").profile.name
 
 
 def events(database: Database) -> list[tuple[str, dict[str, Any]]]:
@@ -217,8 +217,8 @@ def test_readers_during_a_hundred_promotions_and_rollbacks_always_get_one_whole_
     def read() -> None:
         while not stop.is_set():
             try:
-                scope, profile = open_scope(world, "acme", "support")
-                found = HybridRetriever(world, profile).search("valve of the pump", scope, top_k=200)
+                scope = open_scope(world, "acme", "support")
+                found = HybridRetriever(world).search("valve of the pump", scope, top_k=200)
             except Exception as error:
                 faults.append(f"{type(error).__name__}: {error}")
                 return

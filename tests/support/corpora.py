@@ -33,7 +33,7 @@ class Corpus:
         add_spec(database, profile)
         add_tenant(database, tenant, "support")
         self.built = enable_pair(database, tenant, "support", profile.name)
-        self.scope = RetrievalScope(tenant, "support", self.built.space_id, self.built.id)
+        self.scope = RetrievalScope(tenant, "support", self.built.space_id, self.built.id, profile)
         self._publisher = Publisher(database, self.built)
         self.app = database.connect("app")
         self._superuser = psycopg.connect(database.url, autocommit=True)

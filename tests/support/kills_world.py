@@ -130,9 +130,9 @@ class Reader(threading.Thread):
 
     def __init__(self, database: Database, tenant: str, bot: str, seed: int) -> None:
         super().__init__(name=f"reader {seed}", daemon=True)
-        scope, profile = open_scope(database, tenant, bot)
+        scope = open_scope(database, tenant, bot)
         self._scope = scope
-        self._lexical, self._hybrid = LexicalRetriever(database, profile), HybridRetriever(database, profile)
+        self._lexical, self._hybrid = LexicalRetriever(database), HybridRetriever(database)
         self._rng = random.Random(seed)
         self._stopped = threading.Event()
         self.numbers = list(range(PERMANENT))

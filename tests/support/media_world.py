@@ -107,12 +107,12 @@ class MediaWorld:
         self.google.shows[media_text(data, mime_type)] = QUERY_PREFIX + what
 
     def search(self, text: str) -> list[RetrievalResult]:
-        scope, profile = open_scope(self.database, TENANT, BOT, PROFILE.name)
-        return list(DenseRetriever(self.database, profile).search(text, scope))
+        scope = open_scope(self.database, TENANT, BOT, PROFILE.name)
+        return list(DenseRetriever(self.database).search(text, scope))
 
     def search_words(self, text: str) -> list[RetrievalResult]:
-        scope, profile = open_scope(self.database, TENANT, BOT, PROFILE.name)
-        return list(LexicalRetriever(self.database, profile).search(text, scope))
+        scope = open_scope(self.database, TENANT, BOT, PROFILE.name)
+        return list(LexicalRetriever(self.database).search(text, scope))
 
 
 @contextmanager

@@ -28,6 +28,8 @@ class HashEmbedder:
     cancel: no text has a zero vector. A text without a word is a feature of its own.
     """
 
+    instant = True
+
     def __init__(self, profile: EmbeddingProfile) -> None:
         self.model_key = profile.model_key
         self.batch_items = profile.model_info.batch_items

@@ -39,6 +39,8 @@ class WordLlamaEmbedder:
     of the table is zero.
     """
 
+    instant = True
+
     def __init__(self, profile: EmbeddingProfile) -> None:
         self.model_key = profile.model_key
         self.batch_items = profile.model_info.batch_items

@@ -1,0 +1,113 @@
+"""What callers may pass to a retrieval: checked before anything is asked, with an error that names the argument."""
+
+from __future__ import annotations
+
+import json
+import math
+import operator
+import re
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from rag_assets.errors import InvalidArgument
+
+MAX_TOP_K = 1000
+MAX_QUERY_CHARS = 8_000  # more is a document, not a question
+_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")  # as JSON writes it, and not a backslash that is text
+_LIST_FILTERS = ("source_ids", "source_types", "locales", "content_types")
+
+
+def check_text(value: object, name: str, error: type[InvalidArgument] = InvalidArgument) -> str:
+    """`value` if it is a string that Postgres can hold.
+
+    Raises:
+        InvalidArgument: it is no string, or holds NUL or half of a surrogate pair.
+    """
+    if not isinstance(value, str):
+        raise error(f"{name} must be a string, got {value!r}", name)
+    if "\x00" in value or not _is_unicode(value):
+        raise error(f"{name} holds a character that no text may hold: {value!r}", name)
+    return value
+
+
+def _is_unicode(value: str) -> bool:
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def clean_query(query: object) -> str:
+    """A search text without what Postgres cannot hold, cut to `MAX_QUERY_CHARS`.
+
+    Raises:
+        InvalidArgument: it is no string.
+    """
+    if not isinstance(query, str):
+        raise InvalidArgument(f"query must be a string, got {query!r}", "query")
+    return query.replace("\x00", " ").encode("utf-8", "replace").decode()[:MAX_QUERY_CHARS]
+
+
+def check_whole(value: object, name: str, most: int) -> int:
+    """`value` if it is a whole number from 1 to `most`.
+
+    Raises:
+        InvalidArgument: it is another kind of value, or out of bounds.
+    """
+    try:
+        number = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        number = 0
+    if isinstance(value, bool) or not 1 <= number <= most:
+        raise InvalidArgument(f"{name} must be between 1 and {most}, a whole number, got {value!r}", name)
+    return number
+
+
+def check_share(value: object, name: str) -> float:
+    """`value` if it is a number from 0 to 1.
+
+    Raises:
+        InvalidArgument: it is another kind of value, out of bounds, or NaN.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1 or math.isnan(value):
+        raise InvalidArgument(f"{name} must be a number between 0 and 1, got {value!r}", name)
+    return float(value)
+
+
+def check_filters(filters: object) -> Mapping[str, Any]:
+    """Filters as rag.search takes them. One that is misspelt must not be left out: the search would be wider than
+    what was asked for.
+
+    Raises:
+        InvalidArgument: a filter is unknown, of the wrong kind, or no JSON.
+    """
+    if filters is None:
+        return {}
+    if not isinstance(filters, Mapping):
+        raise InvalidArgument(f"filters must be a mapping, got {filters!r}", "filters")
+    checked: dict[str, Any] = {}
+    for name, value in filters.items():
+        if name == "metadata":
+            if not isinstance(value, Mapping):
+                raise InvalidArgument(f"the filter 'metadata' must be an object, got {value!r}", "filters")
+            checked[name] = dict(value)
+        elif name not in _LIST_FILTERS:
+            known = ", ".join(_LIST_FILTERS)
+            raise InvalidArgument(f"unknown filter {name!r}; known are: {known}, metadata", "filters")
+        elif isinstance(value, str | bytes | Mapping) or not isinstance(value, Collection):
+            raise InvalidArgument(f"the filter {name!r} must be a list, got {value!r}", "filters")
+        else:
+            checked[name] = [str(item) for item in value]
+    _require_json(checked)
+    return checked
+
+
+def _require_json(filters: Mapping[str, Any]) -> None:
+    try:
+        text = json.dumps(filters, allow_nan=False, ensure_ascii=False)
+        text.encode("utf-8")
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidArgument(f"the filters are no JSON that Postgres can hold: {error}", "filters") from error
+    if _NUL.search(text):
+        raise InvalidArgument("the filters hold NUL, which no text in Postgres can hold", "filters")

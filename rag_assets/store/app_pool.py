@@ -1,0 +1,175 @@
+"""The connections that searches share: a pool for all threads of a process, and one for each event loop.
+
+Both work by the same rules. Nobody is lent a connection whose role row-level security does not hold back. A server
+that does not answer is tried again, over another connection. Whoever finds all connections taken waits for a turn,
+which is told apart from a server that does not answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from threading import BoundedSemaphore, Lock
+from typing import Any
+
+import psycopg
+from pgvector.psycopg.vector import register_vector_info
+from psycopg.types import TypeInfo
+from psycopg_pool import AsyncConnectionPool, ConnectionPool
+from tenacity import AsyncRetrying, Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential_jitter
+
+from rag_assets.errors import DatabaseRefused, DatabaseUnavailable
+from rag_assets.store.app_role import acheck_app_role, check_app_role
+from rag_assets.store.failures import as_ours
+from rag_assets.store.statements import AsyncConnection, Connection, Scope, Statement, aask, ask
+
+_TURN_SECONDS = 30.0
+_CONNECT_SECONDS = 30
+_AGAIN: dict[str, Any] = {
+    "retry": retry_if_exception_type(DatabaseUnavailable),
+    "stop": stop_after_attempt(4),
+    "wait": wait_exponential_jitter(initial=0.1, max=2),
+    "reraise": True,
+}
+# A pool doubles its wait between attempts to connect, far beyond the end of an outage. So it gives up early, and the
+# next attempt of whoever waits begins anew.
+_PATIENCE: dict[str, Any] = {"timeout": 5, "reconnect_timeout": 2}
+
+
+def _busy(size: int) -> DatabaseUnavailable:
+    return DatabaseUnavailable(
+        f"none of the {size} connections for searching became free within {_TURN_SECONDS:g} s: "
+        "search less at a time, or give Database more search_connections"
+    )
+
+
+def _known(vector: TypeInfo | None, what: str) -> TypeInfo:
+    if vector is None:
+        raise DatabaseRefused(f"{what} has no pgvector, or its schema is not on the search path; run: rag up")
+    return vector
+
+
+class AppPool:
+    """At most `size` connections for the threads of one process. `url` enters as the app's role, and `what` names the
+    server in messages. They are made when somebody searches."""
+
+    def __init__(self, url: str, what: str, size: int) -> None:
+        self._url, self._what, self._size = url, what, size
+        self._turns = BoundedSemaphore(size)
+        self._opening = Lock()
+        self._pool: ConnectionPool[Connection] | None = None
+
+    def ask(self, scope: Scope, statements: Sequence[Statement]) -> list[list[Any]]:
+        """See `statements.ask`.
+
+        Raises:
+            DatabaseUnavailable: after several attempts, or no connection became free in time.
+            DatabaseRefused: the role could bypass row-level security, or the schema is not there.
+            SearchFailed: any other error of the database.
+        """
+
+        def attempt() -> list[list[Any]]:
+            with as_ours(self._what), self._opened().connection() as connection:
+                return ask(connection, scope, statements)
+
+        with self._turn():
+            return Retrying(**_AGAIN)(attempt)
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        if not self._turns.acquire(timeout=_TURN_SECONDS):
+            raise _busy(self._size)
+        try:
+            yield
+        finally:
+            self._turns.release()
+
+    def _opened(self) -> ConnectionPool[Connection]:
+        with self._opening:
+            if self._pool is None:
+                with psycopg.connect(self._url, connect_timeout=_CONNECT_SECONDS) as connection:
+                    check_app_role(connection)
+                    vector = _known(TypeInfo.fetch(connection, "vector"), self._what)
+                self._pool = ConnectionPool(
+                    self._url,
+                    min_size=1,
+                    max_size=self._size,
+                    configure=lambda connection: register_vector_info(connection, vector),
+                    check=ConnectionPool.check_connection,
+                    open=True,
+                    **_PATIENCE,
+                )
+            return self._pool
+
+    def close(self) -> None:
+        """Close the connections; the next search makes new ones."""
+        with self._opening:
+            if self._pool is not None:
+                self._pool.close()
+            self._pool = None
+
+
+class AsyncAppPool:
+    """As `AppPool`, for the tasks of one event loop."""
+
+    def __init__(self, url: str, what: str, size: int) -> None:
+        self._url, self._what, self._size = url, what, size
+        self._turns = asyncio.Semaphore(size)
+        self._opening = asyncio.Lock()
+        self._pool: AsyncConnectionPool[AsyncConnection] | None = None
+
+    async def ask(self, scope: Scope, statements: Sequence[Statement]) -> list[list[Any]]:
+        """See `AppPool.ask`."""
+
+        async def attempt() -> list[list[Any]]:
+            with as_ours(self._what):
+                async with (await self._opened()).connection() as connection:
+                    return await aask(connection, scope, statements)
+
+        async with self._turn():
+            return await AsyncRetrying(**_AGAIN)(attempt)
+
+    @asynccontextmanager
+    async def _turn(self) -> AsyncIterator[None]:
+        try:
+            async with asyncio.timeout(_TURN_SECONDS):
+                await self._turns.acquire()
+        except TimeoutError:
+            raise _busy(self._size) from None
+        try:
+            yield
+        finally:
+            self._turns.release()
+
+    async def _opened(self) -> AsyncConnectionPool[AsyncConnection]:
+        async with self._opening:
+            if self._pool is None:
+                async with await psycopg.AsyncConnection.connect(
+                    self._url, connect_timeout=_CONNECT_SECONDS
+                ) as connection:
+                    await acheck_app_role(connection)
+                    vector = _known(await TypeInfo.fetch(connection, "vector"), self._what)
+
+                async def configure(connection: AsyncConnection) -> None:
+                    register_vector_info(connection, vector)
+
+                pool: AsyncConnectionPool[AsyncConnection] = AsyncConnectionPool(
+                    self._url,
+                    min_size=1,
+                    max_size=self._size,
+                    configure=configure,
+                    check=AsyncConnectionPool.check_connection,
+                    open=False,
+                    **_PATIENCE,
+                )
+                await pool.open()
+                self._pool = pool
+            return self._pool
+
+    async def close(self) -> None:
+        """See `AppPool.close`."""
+        async with self._opening:
+            if self._pool is not None:
+                await self._pool.close()
+            self._pool = None
