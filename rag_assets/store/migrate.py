@@ -12,10 +12,10 @@ from rag_assets.store.database import (
     Connection,
     Database,
     check_server,
-    first_line,
     sqlalchemy_url,
     with_role,
 )
+from rag_assets.store.failures import first_line
 
 # One number for all processes that migrate; a session lock dies with its process, unlike yoyo's lock row.
 _MIGRATION_LOCK = 0x7261675F6D6967
