@@ -16,7 +16,7 @@ import pytest
 from evals.runner import run_queries, stored_set
 from rag_assets.ingest.run import ingest
 from rag_assets.retrieval import open_scope
-from rag_assets.retrieval.retrievers import in_canary
+from rag_assets.retrieval.scope import in_canary
 from rag_assets.settings import Settings
 from rag_assets.store.database import Database
 from tests.support.labelled_world import (

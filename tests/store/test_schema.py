@@ -13,6 +13,7 @@ import pytest
 
 from rag_assets.errors import DatabaseRefused
 from rag_assets.settings import bundled
+from rag_assets.store.app_role import check_app_role
 from rag_assets.store.database import (
     Database,
     check_app_role,
