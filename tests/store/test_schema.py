@@ -16,7 +16,6 @@ from rag_assets.settings import bundled
 from rag_assets.store.app_role import check_app_role
 from rag_assets.store.database import (
     Database,
-    check_app_role,
     check_server,
     ensure_database,
     parse_version,
