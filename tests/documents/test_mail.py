@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable
 from email.message import EmailMessage
+from typing import Any
 
 import pytest
 
 from rag_assets.documents.model import Record
+from rag_assets.documents.parsers.mail import MAX_LEVELS, MAX_PARTS
 from rag_assets.documents.parsers.msg import unpacked_rtf
 from rag_assets.documents.registry import parse
 from rag_assets.errors import ParseError
@@ -107,6 +110,53 @@ def test_mails_in_mails_end_at_a_depth() -> None:
     assert records[-1].status == "failed"
     assert "nested" in (records[-1].error or "")
     assert [record.status for record in records[:-1]] == ["ready"] * 4
+
+
+def mixed(parts: Iterable[str]) -> bytes:
+    """A mail with these parts, each with its own headers."""
+    head = "Subject: Many\nContent-Type: multipart/mixed; boundary=b\n\n"
+    return (head + "".join(f"--b\n{part}\n" for part in parts) + "--b--\n").encode()
+
+
+def quality(record: Record) -> dict[str, Any]:
+    assert record.document is not None, record.error
+    figures: dict[str, Any] = record.document.metadata["quality"]
+    return figures
+
+
+def test_of_a_mail_of_very_many_parts_the_first_are_read_and_the_record_says_so() -> None:
+    record = one(mixed(f"Content-Type: text/plain\n\nNote {number} of many." for number in range(30_000)))
+    assert text(record).endswith(f"Note {MAX_PARTS - 2} of many.")
+    assert (quality(record)["parts_read"], quality(record)["parts_left_out"]) == (MAX_PARTS, True)
+    assert "parts_left_out" not in quality(one(mixed(["Content-Type: text/plain\n\nOne note."])))
+
+
+def test_so_it_is_with_attachments() -> None:
+    files = (f"Content-Disposition: attachment; filename={number}.txt\n\nNote {number}." for number in range(30_000))
+    main, *attached = parse(mixed(files), "a.eml")
+    assert quality(main)["parts_left_out"] is True
+    assert len(attached) == MAX_PARTS - 1
+    assert {record.status for record in attached} == {"ready"}
+
+
+@pytest.mark.parametrize("levels", [2 * MAX_LEVELS, 30_000])
+def test_parts_in_parts_end_at_a_depth_and_what_stands_above_is_read(levels: int) -> None:
+    nested = "".join(
+        f"Content-Type: multipart/mixed; boundary=b{level}\n\n--b{level}\nContent-Type: text/plain\n\n"
+        f"Level {level}.\n--b{level}\n"
+        for level in range(levels)
+    )
+    record = one(f"Subject: Deep\n{nested}Content-Type: text/plain\n\nThe end.\n".encode())
+    assert text(record).endswith(f"Level {MAX_LEVELS - 2}.")
+    assert quality(record)["parts_left_out"] is True
+
+
+def test_mails_in_mails_without_end_are_read_to_a_depth() -> None:
+    forwarded = "Content-Type: message/rfc822\n\nSubject: Inner\n" * 30_000
+    main, *inner = parse(f"Subject: Outer\n{forwarded}\nThe end.\n".encode(), "a.eml")
+    assert quality(main)["parts_left_out"] is True
+    assert [record.status for record in inner] == ["ready"] * 3 + ["failed"]
+    assert "nested" in (inner[-1].error or "")
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,13 @@ from __future__ import annotations
 import contextlib
 import re
 from dataclasses import dataclass, field
-from email import message_from_bytes
 from email.header import decode_header, make_header
 from email.message import Message
+from email.parser import BytesFeedParser
+from email.policy import Policy, compat32
 from email.utils import parsedate_to_datetime
+from functools import partial
+from typing import Any
 
 from lxml import html  # type: ignore[import-untyped]
 
@@ -17,6 +20,7 @@ from rag_assets.documents.model import Document, Record
 from rag_assets.documents.normalize import decode, normalize
 from rag_assets.documents.parsers.html.blocks import add_blocks
 from rag_assets.documents.parsers.nested import Collected, opened
+from rag_assets.documents.quality import figures
 from rag_assets.errors import ParseError
 
 _TYPE = "message/rfc822"
@@ -26,6 +30,8 @@ _SIGNATURES = frozenset({"application/pgp-signature", "application/pkcs7-signatu
 _MUCH_SHORTER = 0.5  # a text alternative with fewer words than this share of the HTML's is only a stub
 _UNSAFE = re.compile(r"[\x00-\x1f/\\]+")
 MAX_PARTS = 10_000
+MAX_LEVELS = 50  # of parts in parts; a mail that is forwarded as such is three
+_STEP = 1024  # bytes between two looks at what was read: some 25 more levels
 
 
 @dataclass(frozen=True)
@@ -55,6 +61,7 @@ class Letter:
     headers: dict[str, str] = field(default_factory=dict)
     bodies: list[Body] = field(default_factory=list)
     attachments: list[Attachment] = field(default_factory=list)
+    counts: dict[str, Any] = field(default_factory=dict)  # quality figures
 
     def document(self, content_type: str, unread: list[str]) -> Document:
         builder = TextBuilder()
@@ -66,6 +73,8 @@ class Letter:
             metadata["attachments"] = [attachment.name for attachment in self.attachments]
         if unread:
             metadata["attachments_not_read"] = unread
+        if self.counts:
+            metadata = figures(metadata, **self.counts)
         return builder.document(title=self.subject, content_type=content_type, metadata=metadata)
 
     def records(self, name: str, content_type: str) -> list[Record]:
@@ -85,20 +94,62 @@ def parse_eml(data: bytes, name: str, content_type: str | None) -> list[Record]:
     """Parse a mail or a web page saved as MHTML.
 
     Of alternatives the plain text is taken, unless it says much less than the HTML. Pictures that the text shows
-    are passed over; other attachments are parsed by their own kinds.
+    are passed over; other attachments are parsed by their own kinds. What comes after `MAX_PARTS` parts or the first
+    one below `MAX_LEVELS` is not read; `metadata["quality"]` says so.
 
     Raises:
         ParseError: no mail, or an encrypted one.
     """
-    message = message_from_bytes(data)
+    message, is_whole = _message(data)
     if not message.keys():
         raise ParseError("the file has no mail headers: it is no mail")
     letter = Letter(_header(message, "Subject"))
     letter.headers = {key: value for key in _HEADERS if (value := _header(message, key))}
     _take(message, letter)
+    if not is_whole:
+        letter.counts = {"parts_read": sum(1 for _ in message.walk()), "parts_left_out": True}
     if not letter.bodies and any(part.get_content_type() in _ENCRYPTED for part in message.walk()):
         raise ParseError("the mail is encrypted, or signed in a way that hides its text")
     return letter.records(name, _TYPE)
+
+
+@dataclass
+class _Reading:
+    """How much of a mail has been read."""
+
+    parts: int = 1
+    is_full: bool = False
+
+
+class _Part(Message):
+    """A part of a mail, which holds no more parts than a mail may."""
+
+    def __init__(self, reading: _Reading, policy: Policy[Message] = compat32) -> None:
+        super().__init__(policy)
+        self._reading, self._level = reading, 1
+
+    def attach(self, part: Message) -> None:  # type: ignore[override]
+        """Take a part in, which the parser has made and fills afterwards."""
+        assert isinstance(part, _Part)
+        part._level = self._level + 1
+        self._reading.parts += 1
+        if self._reading.parts > MAX_PARTS or part._level > MAX_LEVELS:
+            self._reading.is_full = True
+            if self.get_payload() is None:
+                self.set_payload([] if self.get_content_maintype() == "multipart" else "")
+        else:
+            super().attach(part)
+
+
+def _message(data: bytes) -> tuple[Message, bool]:
+    """Return the mail, and whether that is all of it."""
+    reading = _Reading()
+    parser = BytesFeedParser(partial(_Part, reading))
+    for start in range(0, len(data), _STEP):
+        parser.feed(data[start : start + _STEP])
+        if reading.is_full:
+            break
+    return parser.close(), not reading.is_full
 
 
 def _header(message: Message, name: str) -> str:
