@@ -104,6 +104,30 @@ def test_text_boxes_are_read_once_though_they_are_stored_twice() -> None:
     assert read(f"<w:p><w:r><w:t>Outside</w:t>{twice}</w:r></w:p>").text == "Outside\n\nIn the box"
 
 
+V = 'xmlns:v="urn:schemas-microsoft-com:vml"'
+WPS = 'xmlns:wps="http://schemas.microsoft.com/office/word/2010/wordprocessingShape"'
+
+
+def word_art(text: str, key: str = "_x0000_s1026") -> str:
+    """WordArt as Word wrote it until 2007, and writes watermarks to this day."""
+    shape = f'<v:shape {V} id="{key}" type="#_x0000_t136"><v:textpath style="font-size:1pt" string="{text}"/></v:shape>'
+    return f"<w:p><w:r><w:pict>{shape}</w:pict></w:r></w:p>"
+
+
+def test_word_art_of_both_kinds_is_read_and_a_watermark_is_not() -> None:
+    new = (
+        f"<w:p><w:r><mc:AlternateContent><mc:Choice><w:drawing><wps:wsp {WPS}>"
+        f"<wps:txbx><w:txbxContent>{paragraph('Grand opening')}</w:txbxContent></wps:txbx>"
+        '<wps:bodyPr><a:prstTxWarp prst="textWave1"/></wps:bodyPr></wps:wsp></w:drawing></mc:Choice>'
+        f"<mc:Fallback>{word_art('Grand opening')[10:-12]}</mc:Fallback></mc:AlternateContent></w:r></w:p>"
+    )
+    header = f"<w:hdr {W}>{word_art('DRAFT', 'PowerPlusWaterMarkObject1')}{word_art('Acme Ltd')}</w:hdr>"
+    margin = {"word/_rels/document.xml.rels": relations(h="header:h.xml"), "word/h.xml": header}
+    cells = f"<w:tbl><w:tr><w:tc>{word_art('Only today')}</w:tc><w:tc>{paragraph('10 %')}</w:tc></w:tr></w:tbl>"
+    document = read(word_art("Summer sale &amp; more") + new + cells, margin)
+    assert document.text == "Summer sale & more\n\nGrand opening\n\nOnly today | 10 %\n\nAcme Ltd"
+
+
 def test_deleted_moved_and_hidden_text_is_left_out_and_inserted_text_is_not() -> None:
     body = (
         "<w:p><w:del><w:r><w:delText>old</w:delText></w:r></w:del><w:ins><w:r><w:t>new</w:t></w:r></w:ins>"

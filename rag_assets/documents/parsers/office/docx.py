@@ -1,4 +1,4 @@
-"""Word documents (OOXML): headings, lists, tables, text boxes, notes, comments, equations, charts."""
+"""Word documents (OOXML): headings, lists, tables, text boxes, WordArt, notes, comments, equations, charts."""
 
 from __future__ import annotations
 
@@ -125,11 +125,13 @@ class _Reader:
         self.pending.clear()
 
     def _attached(self, found: Inline) -> None:
-        if not (found.boxes or found.graphics or found.notes or found.comments):
+        if not (found.boxes or found.word_art or found.graphics or found.notes or found.comments):
             return
         self.flush()
         for box in found.boxes:
             self.blocks(box)
+        for text in found.word_art:
+            self.builder.add("paragraph", text)
         for graphic in found.graphics:
             self._graphic(graphic)
         for kind, key in found.notes:
@@ -159,11 +161,8 @@ class _Reader:
 
     def _flat(self, element: Element) -> str:
         """Return all text of a cell, note or header as one line."""
-        parts = []
-        for paragraph in element.iter(f"{W}p"):
-            found = inline(paragraph, is_graphic)
-            parts.append(found.text)
-        return " ".join(" ".join(parts).split())
+        lines = (inline(paragraph, is_graphic).line for paragraph in element.iter(f"{W}p"))
+        return " ".join(line for line in lines if line)
 
     def table(self, element: Element) -> None:
         self.flush()
@@ -199,7 +198,7 @@ class _Reader:
             for relation in self.relations.values():
                 root = self.package.xml(relation.target) if relation.kind == kind else None
                 for paragraph in root.iter(f"{W}p") if root is not None else ():
-                    text = " ".join(inline(paragraph, is_graphic).text.split())
+                    text = inline(paragraph, is_graphic).line
                     if text not in seen and not _PAGE_NUMBER.fullmatch(text):
                         seen.add(text)
                         self.builder.add("paragraph", text)

@@ -1,4 +1,4 @@
-"""The text of a Word paragraph, and what hangs on it: text boxes, notes, comments, charts."""
+"""The text of a Word paragraph, and what hangs on it: text boxes, WordArt, notes, comments, charts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ _UNSEEN = frozenset(
 )
 _DRAWN = frozenset({f"{W}drawing", f"{W}pict", f"{W}object"})
 _BOX = f"{W}txbxContent"
-_WORD_ART = "{urn:schemas-microsoft-com:vml}textpath"
+_WORD_ART = "{urn:schemas-microsoft-com:vml}textpath"  # the newer kind is a text box
+_WATERMARK = "PowerPlusWaterMarkObject"
 
 
 @dataclass
@@ -26,10 +27,16 @@ class Inline:
 
     text: str = ""  # keeps its indentation, which means something in code
     boxes: list[Element] = field(default_factory=list)  # text boxes
+    word_art: list[str] = field(default_factory=list)
     graphics: list[Element] = field(default_factory=list)  # references to charts and diagrams
     notes: list[tuple[str, str]] = field(default_factory=list)  # (footnote or endnote, id)
     comments: list[str] = field(default_factory=list)
     monospaced: bool | None = None
+
+    @property
+    def line(self) -> str:
+        """What it says on one line, WordArt included."""
+        return " ".join(" ".join([self.text, *self.word_art]).split())
 
 
 class _Writer:
@@ -84,6 +91,8 @@ class _Writer:
                 inner = _alternative(inner)
             if inner.tag == _BOX:
                 self.found.boxes.append(inner)
+            elif inner.tag == _WORD_ART:
+                self.found.word_art += _word_art(element, inner)
             elif self.is_graphic(inner):
                 self.found.graphics.append(inner)
             else:
@@ -116,6 +125,6 @@ def _symbol(element: Element) -> str:
     return "" if 0xE000 <= code <= 0xF8FF or not 0x20 <= code < 0xD800 else chr(code)
 
 
-def word_art(element: Element) -> list[str]:
-    """Return the texts of old WordArt below an element."""
-    return [text for path in element.iter(_WORD_ART) if (text := path.get("string", "").strip())]
+def _word_art(shape: Element, path: Element) -> list[str]:
+    text = path.get("string", "").strip()
+    return [text] if text and not shape.get("id", "").startswith(_WATERMARK) else []
