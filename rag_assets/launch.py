@@ -73,7 +73,7 @@ def dagster_environment(settings: Settings) -> dict[str, str]:
     _refresh(home / "dagster.yaml", bundled("dagster.yaml").read_text())
     environment = {
         "DAGSTER_HOME": str(home),
-        "DAGSTER_PG_URL": os.environ.get("DAGSTER_PG_URL") or sqlalchemy_url(_storage_url(settings)),
+        "DAGSTER_PG_URL": settings.dagster_pg_url or sqlalchemy_url(_storage_url(settings)),
         "RAG_HOME": str(settings.home),
         "RAG_STORAGE": settings.storage,
     }

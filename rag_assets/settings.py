@@ -1,27 +1,258 @@
-"""Where things are: the two settings that a beginner may need, and what follows from them."""
+"""Every variable that this product reads from the environment, in one table: `Settings`.
+
+`python -m rag_assets.settings` prints the table as Markdown, which is docs/configuration.md; `rag config` shows the
+values. A variable that is blank counts as not set.
+"""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
+from typing import Annotated, Any, NoReturn, get_args
+
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from rag_assets.errors import UsageError
 
 _PACKAGE = Path(__file__).resolve().parent
 
+PLACES, PROVIDERS, BATCHES, PARSING, WEB, RUNNING = (
+    "Where things are",
+    "Embedding providers",
+    "Embedding by batch",
+    "Parsing files",
+    "Reading the web",
+    "Running",
+)
+_INTRODUCTION = """\
+# Configuration
+
+Everything is set by environment variables, and nothing has to be. `rag config` shows what holds and where it comes
+from. A variable is read when it is needed, and one that is blank counts as not set. A value that is not allowed ends
+a command with exit code 2 and the name of the variable. Keys are written nowhere; a profile may name a variable of its
+own for its key (`rag profile add --key-env NAME`).
+
+This page is made by `python -m rag_assets.settings > docs/configuration.md`.
+"""
+
 
 @dataclass(frozen=True)
-class Settings:
-    """Read from the environment once per process.
+class Variable:
+    """One row of the table, in words.
 
     Attributes:
-        home: `RAG_HOME`, default `.rag` in the working folder: embedded server, Dagster home, staged Parquet.
-        database_url: `DATABASE_URL`, or None for the embedded PostgreSQL under `home`.
-        storage: `RAG_STORAGE`, the base of the Parquet files between assets; any fsspec URL.
+        field: of `Settings`.
+        meaning: one sentence without its full stop, in Markdown.
+        default: what holds while the variable is not set, in Markdown.
+        allowed: what a value may be; None: any text.
+        derived: the default follows from another variable.
     """
 
-    home: Path
-    database_url: str | None
-    storage: str
+    name: str
+    field: str
+    group: str
+    meaning: str
+    default: str
+    allowed: str | None
+    secret: bool
+    derived: bool
+
+
+def _row(name: str, default: Any, group: str, meaning: str, **more: Any) -> Any:
+    """A field of `Settings`.
+
+    Of `more`, `allowed` says what a value may be where type and bounds do not, and `unset` what holds while the
+    variable is not set where `default` does not; the rest is pydantic's.
+    """
+    extra = {"group": group, "allowed": more.pop("allowed", None), "unset": more.pop("unset", None)}
+    more["default_factory" if callable(default) else "default"] = default
+    return Field(validation_alias=name, description=meaning, json_schema_extra=extra, **more)
+
+
+def _absolute(path: Path) -> Path:
+    try:
+        return path.expanduser().absolute()
+    except RuntimeError as error:  # no such user
+        raise ValueError(str(error)) from error
+
+
+def _storage_under_home(values: Mapping[str, Any]) -> str:
+    return str(values["home"] / "storage")
+
+
+def _split(text: object) -> object:
+    return tuple(name.strip() for name in text.split(",") if name.strip()) if isinstance(text, str) else text
+
+
+class _Environment(PydanticBaseSettingsSource):
+    """The variables under exactly the names of the table."""
+
+    def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
+        return read_variable(_variable_of(field)), _variable_of(field), False
+
+    def __call__(self) -> dict[str, Any]:
+        values = (self.get_field_value(field, name) for name, field in self.settings_cls.model_fields.items())
+        return {name: value for value, name, _ in values if value is not None}
+
+
+class Settings(BaseSettings):
+    """What the environment says, and defaults for the rest. `load_settings` makes one.
+
+    Attributes with a meaning beyond their variable's:
+        database_url: None for the embedded PostgreSQL under `home`.
+        embedding_pool: None for 2, unless the pool was given other slots on the instance.
+        gemini_api_key, google_api_key, openai_api_key: for `rag config`. Who sends a key reads it at that moment, from
+            the variable that the profile says (`read_variable`).
+    """
+
+    model_config = SettingsConfigDict(frozen=True, populate_by_name=True, hide_input_in_errors=True)
+
+    home: Annotated[Path, AfterValidator(_absolute)] = _row(
+        "RAG_HOME",
+        Path(".rag"),
+        PLACES,
+        "Where the embedded PostgreSQL server and Dagster's home lie; relative to the working folder",
+        allowed="a folder",
+    )
+    database_url: str | None = _row(
+        "DATABASE_URL",
+        None,
+        PLACES,
+        "PostgreSQL server with pgvector, as `postgresql://user:password@host/database`",
+        unset="an embedded server under `RAG_HOME`",
+        repr=False,
+    )
+    app_database_url: str | None = _row(
+        "RAG_APP_DATABASE_URL",
+        None,
+        PLACES,
+        "Login of its own for searches on the server of `DATABASE_URL`; it needs nothing but the role `rag_app`",
+        unset="`DATABASE_URL`",
+        repr=False,
+    )
+    storage: str = _row(
+        "RAG_STORAGE",
+        _storage_under_home,
+        PLACES,
+        "Base of the Parquet files between assets; a folder or any fsspec URL, such as `s3://bucket/rag`",
+        unset="`storage` under `RAG_HOME`",
+        repr=False,
+    )
+    dagster_pg_url: str | None = _row(
+        "DAGSTER_PG_URL",
+        None,
+        PLACES,
+        "Database of Dagster's own records, as `postgresql+psycopg2://…`",
+        unset="`<name>_dagster` beside `DATABASE_URL`, or `dagster` on the embedded server",
+        repr=False,
+    )
+
+    gemini_api_key: SecretStr | None = _row(
+        "GEMINI_API_KEY", None, PROVIDERS, "Key for Google's models, unless a profile names another variable"
+    )
+    google_api_key: SecretStr | None = _row(
+        "GOOGLE_API_KEY", None, PROVIDERS, "The same, where `GEMINI_API_KEY` is not set"
+    )
+    google_gemini_base_url: str = _row(
+        "GOOGLE_GEMINI_BASE_URL",
+        "https://generativelanguage.googleapis.com",
+        PROVIDERS,
+        "Address of Google's API",
+        repr=False,
+    )
+    openai_api_key: SecretStr | None = _row(
+        "OPENAI_API_KEY",
+        None,
+        PROVIDERS,
+        "Key for OpenAI, or for the server that `OPENAI_BASE_URL` names; never sent to another that a profile names",
+    )
+    openai_base_url: str = _row(
+        "OPENAI_BASE_URL",
+        "https://api.openai.com/v1",
+        PROVIDERS,
+        "Address of an OpenAI-compatible server, with its `/v1`, for profiles that name none",
+        repr=False,
+    )
+    device: str = _row(
+        "RAG_DEVICE",
+        "auto",
+        PROVIDERS,
+        "Where local models run; `auto` takes a GPU if there is one",
+        pattern=r"^(auto|cpu|cuda|mps)(:\d+)?$",
+        allowed="auto, cpu, cuda, cuda:N or mps",
+    )
+
+    batch_min_items: int = _row(
+        "RAG_BATCH_MIN_ITEMS", 200, BATCHES, "Fewer missing texts than this are embedded at once", ge=1
+    )
+    batch_job_items: int = _row(
+        "RAG_BATCH_JOB_ITEMS",
+        1000,
+        BATCHES,
+        "Texts of one job; in larger ones, results were seen to be mixed up",
+        ge=1,
+    )
+    batch_tokens: int = _row(
+        "RAG_BATCH_TOKENS",
+        500_000,
+        BATCHES,
+        "Estimated tokens under way in all tenants' jobs of one model and key; Google allows 500,000, five or ten "
+        "million, by the account's tier",
+        ge=1,
+    )
+
+    parse_seconds: float = _row(
+        "RAG_PARSE_SECONDS", 30.0, PARSING, "Seconds that reading one file may take", gt=0, lt=1e9
+    )
+    parse_memory_mb: float = _row(
+        "RAG_PARSE_MEMORY_MB", 1024.0, PARSING, "MiB that reading one file may take; enforced on Linux", gt=0, lt=1e9
+    )
+    parse_env: Annotated[tuple[str, ...], BeforeValidator(_split)] = _row(
+        "RAG_PARSE_ENV",
+        (),
+        PARSING,
+        "Further variables that parser processes are to see, such as those of an OCR engine",
+        allowed="names, separated by commas",
+        unset="none",
+    )
+
+    allow_private_urls: bool = _row(
+        "RAG_ALLOW_PRIVATE_URLS", False, WEB, "Read pages at private addresses too: those of your own network"
+    )
+    ignore_robots: bool = _row(
+        "RAG_IGNORE_ROBOTS", False, WEB, "Read what a site's robots.txt closes to this program: your own site"
+    )
+
+    embedding_pool: int | None = _row(
+        "RAG_EMBEDDING_POOL",
+        None,
+        RUNNING,
+        "Runs that embed at once, over all tenants",
+        unset="2, unless the pool `embedding` was given others in Dagster",
+        ge=1,
+        le=1000,
+    )
+    debug: bool = _row("RAG_DEBUG", False, RUNNING, "Print where an error of `rag` comes from")
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """What the caller gives, else the environment; no file is read."""
+        return init_settings, _Environment(settings_cls)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("settings hold keys and are not pickled: another process reads its own environment")
 
     @property
     def dagster_home(self) -> Path:
@@ -29,13 +260,45 @@ class Settings:
 
 
 def load_settings() -> Settings:
-    """Read `RAG_HOME`, `DATABASE_URL` and `RAG_STORAGE`."""
-    home = Path(os.environ.get("RAG_HOME") or ".rag").expanduser().absolute()
-    return Settings(
-        home=home,
-        database_url=os.environ.get("DATABASE_URL") or None,
-        storage=os.environ.get("RAG_STORAGE") or str(home / "storage"),
-    )
+    """What the environment says now.
+
+    Raises:
+        UsageError: a variable has a value that it may not have; the text names it and what is allowed.
+    """
+    try:
+        return Settings()
+    except ValidationError as error:
+        faults = "; ".join(faults_of(error).values())
+    raise UsageError(faults)  # here: in the `except` block it would keep pydantic's error, and that one the values
+
+
+def read_variable(name: str) -> str | None:
+    """The text of one variable, be it of the table or one that a profile names for its key; None if blank."""
+    return os.environ.get(name, "").strip() or None
+
+
+def faults_of(error: ValidationError) -> dict[str, str]:
+    """What is wrong with the environment, by the name of the variable."""
+    table = {variable.name: variable for variable in variables()}
+    faults = error.errors(include_url=False, include_input=False)
+    # One that follows from a wrong value is left out.
+    names = [str(fault["loc"][0]) for fault in faults if fault["type"] != "default_factory_not_called"]
+    return {name: f"{_assignment(table[name])}: it has to be {table[name].allowed}" for name in names}
+
+
+def variables() -> list[Variable]:
+    """The table, in its order."""
+    return [_described(name, field) for name, field in Settings.model_fields.items()]
+
+
+def markdown() -> str:
+    """The table as docs/configuration.md."""
+    lines = [_INTRODUCTION]
+    for group, rows in groupby(variables(), key=lambda variable: variable.group):
+        lines += [f"## {group}", "", "| variable | default | meaning |", "|---|---|---|"]
+        lines += [f"| `{row.name}` | {row.default} | {_sentence(row)} |" for row in rows]
+        lines.append("")
+    return "\n".join(lines)
 
 
 def bundled(name: str) -> Path:
@@ -45,3 +308,51 @@ def bundled(name: str) -> Path:
     """
     installed = _PACKAGE / "_bundled" / name
     return installed if installed.exists() else _PACKAGE.parent / name
+
+
+def _assignment(variable: Variable) -> str:
+    return variable.name if variable.secret else f"{variable.name}={read_variable(variable.name)}"
+
+
+def _described(name: str, field: FieldInfo) -> Variable:
+    assert isinstance(field.json_schema_extra, dict)
+    extra: dict[str, Any] = field.json_schema_extra
+    default = "1" if field.default is True else "0" if field.default is False else field.default
+    text = f"{default:.0f}" if isinstance(default, int | float) else default
+    secret = SecretStr in get_args(field.annotation)
+    return Variable(
+        name=_variable_of(field),
+        field=name,
+        group=extra["group"],
+        meaning=field.description or "",
+        default=extra["unset"] or ("not set" if default is None else f"`{text}`"),
+        allowed=extra["allowed"] or _allowed(field),
+        secret=secret,
+        derived=field.default_factory is not None,
+    )
+
+
+def _variable_of(field: FieldInfo) -> str:
+    return str(field.validation_alias)
+
+
+def _allowed(field: FieldInfo) -> str | None:
+    types = {field.annotation, *get_args(field.annotation)}
+    if bool in types:
+        return "0 or 1"
+    if not types & {int, float}:
+        return None
+    words = {"ge": "of at least", "gt": "above", "le": "at most", "lt": "below"}
+    bounds = (
+        f"{words[name]} {getattr(part, name):,.0f}" for part in field.metadata for name in words if hasattr(part, name)
+    )
+    return f"{'a whole number' if int in types else 'a number'} {' and '.join(bounds)}"
+
+
+def _sentence(row: Variable) -> str:
+    allowed = f" ({row.allowed})" if row.allowed else ""
+    return f"{row.meaning}{allowed}." + (" Secret: never printed." if row.secret else "")
+
+
+if __name__ == "__main__":
+    print(markdown(), end="")

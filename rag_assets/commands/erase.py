@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -119,5 +118,5 @@ def _abandon_jobs(database: Database, tenant: str, bot: str | None) -> tuple[int
 
 def _used_dagster(settings: Settings) -> bool:
     # Runs in a storage outside RAG_HOME may be those of another machine.
-    elsewhere = settings.database_url or os.environ.get("DAGSTER_PG_URL")
+    elsewhere = settings.database_url or settings.dagster_pg_url
     return bool(elsewhere) or settings.dagster_home.exists()

@@ -19,6 +19,11 @@ def listed() -> list[TyperCommand | TyperGroup]:
             "Stop the embedded database of RAG_HOME. A server that DATABASE_URL names is left alone.",
         ),
         LazyCommand(
+            "config",
+            "config:config",
+            "Show every setting: what it is now, where that comes from, and what it means. Needs no database.",
+        ),
+        LazyCommand(
             "plan",
             "plan:plan",
             "Tell what building a profile would take and cost, before anything is paid; writes and sends nothing.",

@@ -118,9 +118,18 @@ def _report(error: Exception, as_json: bool) -> int:
         _print_json({"error": {"type": _type_name(error), "message": message}})
     elif message:
         note(f"Error: {message}", "bold red")
-    if os.environ.get("RAG_DEBUG") == "1":
+    if _debug():
         traceback.print_exception(error, file=sys.stderr)
     return WRONG_USE if isinstance(error, UsageError) or _is_usage(error) else FAILED
+
+
+def _debug() -> bool:
+    from rag_assets.settings import load_settings  # pydantic, for which no command line should wait that goes well
+
+    try:
+        return load_settings().debug
+    except UsageError:
+        return False
 
 
 def _is_usage(error: Exception) -> bool:

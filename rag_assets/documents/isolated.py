@@ -4,11 +4,8 @@ Small files of the plain text formats are parsed in this process. All others go 
 from file to file, has a session of its own, inherits no connection and no secret, and is replaced when it crashes or
 exceeds a limit. Safe to use from several threads, and after a fork.
 
-Settings, read from the environment:
-    RAG_PARSE_SECONDS: wall-clock seconds that a file may take (30).
-    RAG_PARSE_MEMORY_MB: MiB that a worker may allocate for a file (1024); enforced on Linux.
-    RAG_PARSE_ENV: names, separated by commas, of further variables that workers are to see, such as those of an
-        OCR engine. By default they see only those of `_PASSED`.
+The settings `RAG_PARSE_SECONDS` and `RAG_PARSE_MEMORY_MB` bound what a worker may take for a file. Of the environment
+it sees the variables of `_PASSED`, and those that `RAG_PARSE_ENV` names.
 """
 
 from __future__ import annotations
@@ -35,7 +32,8 @@ from rag_assets.documents.model import Block, Document, Media, Record
 from rag_assets.documents.normalize import normalize
 from rag_assets.documents.sniff import CONTAINER_MAGIC
 from rag_assets.documents.worker import LENGTHS, READY, RETIRED, Job, Setup
-from rag_assets.errors import ParserUnavailable, SourceError, UsageError
+from rag_assets.errors import ParserUnavailable, SourceError
+from rag_assets.settings import load_settings
 
 __all__ = ["close_workers", "parse_file"]
 
@@ -55,7 +53,7 @@ def parse_file(data: bytes, name: str, content_type: str | None = None) -> list[
     """Return the records of one file like `registry.parse`, and a failed one for whatever is wrong with the file.
 
     Raises:
-        UsageError: a setting is not a number.
+        UsageError: a setting has a wrong value.
         ParserUnavailable: no worker process could be started; nothing is known about the file.
     """
     name = normalize(name)
@@ -64,7 +62,7 @@ def parse_file(data: bytes, name: str, content_type: str | None = None) -> list[
             return registry.parse(data, name, content_type)
     except SourceError as error:
         return [failed("", name, str(error))]
-    return _pool.parse(data, Job(name, content_type, _setting("RAG_PARSE_SECONDS", 30.0)))
+    return _pool.parse(data, Job(name, content_type, load_settings().parse_seconds))
 
 
 def close_workers() -> None:
@@ -79,17 +77,6 @@ def _runs_here(data: bytes, name: str, content_type: str | None) -> bool:
     return (chosen.light and len(data) <= LIGHT_BYTES) or not (chosen in BUILTIN_FORMATS or _portable(chosen))
 
 
-def _setting(name: str, default: float) -> float:
-    text = os.environ.get(name, "").strip()
-    try:
-        value = float(text) if text else default
-    except ValueError as error:
-        raise UsageError(f"{name} must be a number, and is {text!r}") from error
-    if not 0 < value < 1e9:
-        raise UsageError(f"{name} must be above 0, and is {text}")
-    return value
-
-
 class _Died(Exception):
     """A worker that gives no answer, with the reason as a person should read it."""
 
@@ -100,7 +87,7 @@ class _Retired(Exception):
 
 class _Worker:
     def __init__(self) -> None:
-        self.memory = int(_setting("RAG_PARSE_MEMORY_MB", 1024.0) * 2**20)
+        self.memory = int(load_settings().parse_memory_mb * 2**20)
         self.setup: Setup | None = None
         self.answers = 0
         self.socket, theirs = socket.socketpair()
@@ -283,8 +270,8 @@ def _portable(format_: Format) -> bool:
 
 
 def _environment() -> dict[str, str]:
-    further = (name.strip() for name in os.environ.get("RAG_PARSE_ENV", "").split(","))
-    return {name: os.environ[name] for name in (*_PASSED, *further) if name in os.environ}
+    names = (*_PASSED, *load_settings().parse_env)
+    return {name: os.environ[name] for name in names if name in os.environ}
 
 
 def _import_path() -> list[str]:

@@ -5,42 +5,31 @@ Its limit is set on the instance: Dagster's default for pools ends every run on 
 
 from __future__ import annotations
 
-import os
 from contextlib import suppress
 
 import dagster as dg
 from sqlalchemy.exc import IntegrityError
 
-from rag_assets.errors import UsageError
+from rag_assets.settings import load_settings
 
 EMBEDDING_POOL = "embedding"
 DEFAULT_SLOTS = 2
-_VARIABLE = "RAG_EMBEDDING_POOL"
 
 
 def prepare_pool(instance: dg.DagsterInstance) -> None:
     """Give the pool the slots that `RAG_EMBEDDING_POOL` says, else 2 unless somebody has given it others.
 
     Raises:
-        UsageError: the variable is no number of at least 1.
+        UsageError: the variable is no number from 1 to 1000.
     """
     storage = instance.event_log_storage
-    wanted = _wanted_slots()
+    wanted = load_settings().embedding_pool
     if not storage.supports_global_concurrency_limits:
         return
     found = {limit.name: limit.limit for limit in storage.get_pool_limits()}.get(EMBEDDING_POOL)
     if found is None or wanted not in (None, found):
         with suppress(IntegrityError):  # another process is setting it, for the first time as well
             storage.set_concurrency_slots(EMBEDDING_POOL, wanted or DEFAULT_SLOTS)
-
-
-def _wanted_slots() -> int | None:
-    text = os.environ.get(_VARIABLE)
-    if not text:
-        return None
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= 1000:
-        raise UsageError(f"{_VARIABLE} is how many runs embed at once, a number from 1 to 1000, and not {text!r}")
-    return int(text)
 
 
 def free_slots_of_ended_runs(instance: dg.DagsterInstance) -> list[str]:

@@ -64,7 +64,7 @@ class Database:
         embedded one, which is started and given its database if need be."""
         settings = settings or load_settings()
         if settings.database_url:
-            return cls(settings.database_url, os.environ.get("RAG_APP_DATABASE_URL") or None)
+            return cls(settings.database_url, settings.app_database_url)
         return cls(ensure_database(start_server(settings.home), _EMBEDDED_DATABASE))
 
     def connect(self, role: Role | None = None, *, autocommit: bool = False) -> Connection:

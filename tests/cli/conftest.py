@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from rag_assets.settings import variables
 from rag_assets.store.server import stop_server
 from tests.support.command_line import Rag
 
@@ -28,14 +29,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.fixture(autouse=True)
 def environment(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only RAG_HOME is set."""
-    for name in (
-        "DATABASE_URL",
-        "RAG_APP_DATABASE_URL",
-        "RAG_STORAGE",
-        "RAG_DEBUG",
-        "DAGSTER_HOME",
-        "DAGSTER_PG_URL",
-    ):
+    for name in ("DAGSTER_HOME", *(variable.name for variable in variables())):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("RAG_HOME", str(home))
     monkeypatch.setenv("COLUMNS", "200")

@@ -6,7 +6,6 @@ redirects, which take the key along to another host; and every choice that it ma
 
 from __future__ import annotations
 
-import os
 import re
 import ssl
 import time
@@ -32,11 +31,10 @@ from rag_assets.embedding.providers.requests import (
     within,
 )
 from rag_assets.errors import EmbeddingError, ProviderRefused, ProviderUnavailable, RagError
+from rag_assets.settings import load_settings
 
 KEY_NAMES = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
-BASE_URL_NAME = "GOOGLE_GEMINI_BASE_URL"
 API_VERSION = "v1beta"  # the only one that Google's pages show with embeddings by batch; the SDK's default changes
-_BASE_URL = "https://generativelanguage.googleapis.com"
 
 _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 _STATUS_NAME = re.compile(r"[A-Z][A-Z_]{2,40}")
@@ -106,10 +104,10 @@ class GoogleClient:
 
 
 def _base_url(what: str) -> str:
-    address = os.environ.get(BASE_URL_NAME, "").strip() or _BASE_URL
+    address = load_settings().google_gemini_base_url
     url = urlsplit(address)
     if url.scheme not in ("http", "https") or not url.hostname:
-        raise ProviderRefused(f"{what}: {BASE_URL_NAME} is no http or https address")
+        raise ProviderRefused(f"{what}: GOOGLE_GEMINI_BASE_URL is no http or https address")
     return address
 
 

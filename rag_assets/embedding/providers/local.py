@@ -7,7 +7,6 @@ folder. Needs the extra `local`. torch takes seconds to import, so that it and i
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -27,12 +26,12 @@ from rag_assets.embedding.providers.families import Prefixes, prefixes_of
 from rag_assets.embedding.providers.local_weights import find_model
 from rag_assets.embedding.providers.windows import TokenWindows, mean_of_windows
 from rag_assets.errors import EmbeddingError, InvalidProfile, UsageError
+from rag_assets.settings import load_settings
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
     from tokenizers import Tokenizer
 
-DEVICE_VARIABLE = "RAG_DEVICE"
 # Texts of one pass, sorted by length before: on a CPU large passes spend a quarter more on padding and gain nothing.
 _PASS_CPU, _PASS_GPU = 16, 64
 
@@ -59,7 +58,7 @@ class LocalEmbedder:
         self.dimensions = profile.dimensions
         self.batch_items = profile.model_info.batch_items
         self._name = profile.model
-        self._loaded = _load(profile.model, os.environ.get(DEVICE_VARIABLE) or "auto")
+        self._loaded = _load(profile.model, load_settings().device)
         if profile.dimensions > self._loaded.dimensions:
             raise InvalidProfile(
                 f"profile {profile.name!r}: {profile.model} makes vectors of {self._loaded.dimensions} dimensions, "
@@ -181,7 +180,7 @@ def _device(wanted: str) -> str:
         return next((name for name in ("cuda", "mps") if there[name]), "cpu")
     if not there.get(kind):
         choice = ", ".join(["auto", *(name for name, is_there in there.items() if is_there)])
-        raise UsageError(f"{DEVICE_VARIABLE}={wanted}: no such device on this machine, which has {choice}")
+        raise UsageError(f"RAG_DEVICE={wanted}: no such device on this machine, which has {choice}")
     return wanted
 
 

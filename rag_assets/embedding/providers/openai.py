@@ -10,7 +10,6 @@ is known, from the registry or from `max_input_tokens`, texts are cut into windo
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from itertools import chain
 from urllib.parse import urlsplit
@@ -36,10 +35,10 @@ from rag_assets.embedding.providers.requests import (
 )
 from rag_assets.embedding.providers.windows import Window, byte_windows, mean_of_windows
 from rag_assets.errors import InvalidProfile, ProviderRefused, TextRefused
+from rag_assets.settings import load_settings
 
 KEY_NAME = "OPENAI_API_KEY"
-BASE_URL_NAME = "OPENAI_BASE_URL"
-_OPENAI = "https://api.openai.com/v1"
+_OPENAI_HOST = "api.openai.com"
 
 _ITEM_BYTES = 8  # of JSON around each text of a request
 _RESERVE = 8  # tokens of a window that are not in its text: begin, end, and a tokenizer's own leading blank
@@ -158,11 +157,11 @@ def address_of(profile: EmbeddingProfile) -> Address:
         ProviderRefused: `OPENAI_BASE_URL` is no plain http or https address.
     """
     own = profile.options.base_url
-    base_url = own or os.environ.get(BASE_URL_NAME, "").strip().rstrip("/") or _OPENAI
+    base_url = own or load_settings().openai_base_url.rstrip("/")
     url = urlsplit(base_url)
     if url.scheme not in ("http", "https") or not url.hostname or url.username or url.password or url.query:
-        raise ProviderRefused(f"{BASE_URL_NAME} is no plain http or https address")
-    is_openai = url.hostname == urlsplit(_OPENAI).hostname
+        raise ProviderRefused("OPENAI_BASE_URL is no plain http or https address")
+    is_openai = url.hostname == _OPENAI_HOST
     names = [] if own and not is_openai else [KEY_NAME]
     # Many servers of one's own want no key. Whoever names a variable wants it used, though.
     find = api_key if is_openai or profile.options.key_env else find_key

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import random
 import re
 import time
@@ -26,6 +25,7 @@ from tenacity import RetryCallState, Retrying, retry_if_exception_type
 from rag_assets.embedding.profiles import EmbeddingProfile
 from rag_assets.embedding.protocol import Gate
 from rag_assets.errors import ProviderRefused, ProviderUnavailable, TextRefused
+from rag_assets.settings import read_variable
 
 _log = logging.getLogger(__name__)
 _Answer = TypeVar("_Answer")
@@ -247,7 +247,7 @@ def find_key(profile: EmbeddingProfile, default_names: Sequence[str]) -> Secret 
         ProviderRefused: it holds characters that no HTTP header may.
     """
     for name in key_names(profile, default_names):
-        value = os.environ.get(name, "").strip()
+        value = read_variable(name)
         if value and not re.fullmatch(r"[\x21-\x7e]+", value):
             raise ProviderRefused(f"{provider_and_model(profile)}: the value of {name} is no key: it holds spaces, "
                                   "line ends or letters beyond ASCII")  # fmt: skip

@@ -73,7 +73,7 @@ def backfill(
         unfinished = store.list_jobs(connection, built.tenant, model_key=model_key, unfinished=True)
     if not submit and not unfinished:
         return Backlog()
-    limits = BatchLimits.from_environment()
+    limits = BatchLimits.from_settings()
     by_hash = {content_hash(text): text for text in texts}
     with store.alone_with_jobs(database, built.tenant, model_key):
         collect_jobs(database, built.tenant, model_key, limits.settle_seconds)

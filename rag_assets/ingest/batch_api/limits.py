@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 
-from rag_assets.errors import UsageError
+from rag_assets.settings import load_settings
 
 
 @dataclass(frozen=True)
@@ -22,30 +21,18 @@ class BatchLimits:
             is believed.
     """
 
-    min_items: int = 200
-    job_items: int = 1000
-    enqueued_tokens: int = 500_000
+    min_items: int
+    job_items: int
+    enqueued_tokens: int
     deadline_hours: int = 48
     settle_seconds: float = 30
 
     @classmethod
-    def from_environment(cls) -> BatchLimits:
-        """The defaults, but for what the environment says.
+    def from_settings(cls) -> BatchLimits:
+        """What the environment says.
 
         Raises:
-            UsageError: a value is no whole number of at least 1.
+            UsageError: a setting has a wrong value.
         """
-        return cls(
-            min_items=_whole_number("RAG_BATCH_MIN_ITEMS", cls.min_items),
-            job_items=_whole_number("RAG_BATCH_JOB_ITEMS", cls.job_items),
-            enqueued_tokens=_whole_number("RAG_BATCH_TOKENS", cls.enqueued_tokens),
-        )
-
-
-def _whole_number(name: str, default: int) -> int:
-    text = os.environ.get(name, "").strip()
-    if not text:
-        return default
-    if not (text.isascii() and text.isdigit() and int(text) >= 1):
-        raise UsageError(f"{name} has to be a whole number of at least 1")
-    return int(text)
+        settings = load_settings()
+        return cls(settings.batch_min_items, settings.batch_job_items, settings.batch_tokens)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ipaddress
-import os
 import socket
 import ssl
 import time
@@ -17,6 +16,7 @@ from functools import lru_cache
 import httpx
 
 from rag_assets.errors import ParseError, RootUnreadable
+from rag_assets.settings import load_settings
 
 USER_AGENT = "rag-assets"
 MAX_REDIRECTS = 5
@@ -177,8 +177,9 @@ def _public_address(url: httpx.URL) -> str:
     except (OSError, UnicodeError) as error:
         raise RootUnreadable(f"{url}: the host name {url.host!r} could not be resolved: {error}") from error
     addresses = [str(entry[4][0]).partition("%")[0] for entry in found]
+    anywhere = load_settings().allow_private_urls
     for address in addresses:
-        if os.environ.get(ALLOW_PRIVATE) != "1" and not _is_public(address):
+        if not anywhere and not _is_public(address):
             raise RootUnreadable(
                 f"{url}: {address} is not a public address; {ALLOW_PRIVATE}=1 allows pages of the own network"
             )

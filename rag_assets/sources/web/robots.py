@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import time
 from collections import OrderedDict
@@ -13,9 +12,9 @@ from urllib.parse import quote, unquote_to_bytes
 import httpx
 
 from rag_assets.errors import ParseError, RootUnreadable
+from rag_assets.settings import load_settings
 from rag_assets.sources.web.http import USER_AGENT, Visit, answer, read_body
 
-IGNORE_ROBOTS = "RAG_IGNORE_ROBOTS"
 MAX_ROBOTS_BYTES = 512 * 1024
 _CACHE_SECONDS = 3600.0
 _CACHE_SECONDS_FAILED = 300.0
@@ -54,7 +53,7 @@ def check_robots(url: httpx.URL) -> None:
     Raises:
         RootUnreadable: closed, or its robots.txt could not be read for a reason that is the server's.
     """
-    if os.environ.get(IGNORE_ROBOTS) == "1":
+    if load_settings().ignore_robots:
         return
     robots = _robots_of(url)
     if robots.failure:

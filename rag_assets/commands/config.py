@@ -1,0 +1,109 @@
+"""`rag config`."""
+
+from __future__ import annotations
+
+import re
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Column, Table
+from rich.text import Text
+
+from rag_assets.commands.options import Json
+from rag_assets.commands.shell import WRONG_USE, Answer, printable
+from rag_assets.settings import Settings, Variable, faults_of, read_variable, variables
+
+_WIDE = 120  # columns from which all fits on one line
+_PASSWORD_OF_USER = re.compile(r"(?<=://)([^:@/?#]*):.*@", re.DOTALL)
+_PASSWORD_OF_OPTION = re.compile(
+    r"(\w*(?:password|secret|token|key)\w*\s*=\s*)('(?:[^'\\]|\\.)*'|[^\s&'][^\s&]*)", re.IGNORECASE
+)
+
+
+def config(as_json: Json = False) -> Answer:
+    """Show every setting: what it is now, where that comes from, and what it means. Needs no database.
+
+    Settings are environment variables. Of a key only whether it is set is told, and passwords in addresses are
+    masked. With a value that is not allowed the exit code is 2.
+    """
+    settings, faults = _as_far_as_right()
+    rows = [_row(variable, settings, faults.get(variable.name)) for variable in variables()]
+    return Answer({"settings": rows}, lambda console: _show(console, rows), WRONG_USE if faults else 0)
+
+
+def masked(text: str) -> str:
+    """A connection URL or string, or any other address, without the passwords in it."""
+    return _PASSWORD_OF_OPTION.sub(r"\1***", _PASSWORD_OF_USER.sub(r"\1:***@", text))
+
+
+def _as_far_as_right() -> tuple[Settings, dict[str, str]]:
+    """The settings with defaults in place of wrong values, and what is wrong, by variable."""
+    try:
+        return Settings(), {}
+    except ValidationError as error:
+        faults = faults_of(error)
+    fields = {variable.name: variable.field for variable in variables()}
+    defaults = {fields[name]: Settings.model_fields[fields[name]].default for name in faults}
+    return Settings(**defaults), faults
+
+
+def _row(variable: Variable, settings: Settings, fault: str | None) -> dict[str, Any]:
+    text = read_variable(variable.name)
+    held = _plain(getattr(settings, variable.field))
+    source = "environment" if text is not None else "derived" if variable.derived else "default"
+    return {
+        "name": variable.name,
+        "value": ("set" if text else "not set") if variable.secret else masked(str(text)) if fault else held,
+        "source": source,
+        "meaning": variable.meaning.replace("`", ""),
+        "group": variable.group,
+        "default": variable.default.replace("`", ""),
+        "allowed": variable.allowed,
+        "secret": variable.secret,
+        "error": fault,
+    }
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, str | Path):
+        return masked(str(value))
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _show(console: Console, rows: list[dict[str, Any]]) -> None:
+    names = max(len(row["name"]) for row in rows)
+    for group, members in groupby(rows, key=lambda row: row["group"]):
+        console.print(Text(group, style="bold"))
+        table = Table.grid(Column(width=names), Column(ratio=2, overflow="fold"), padding=(0, 2, 0, 0), expand=True)
+        wide = console.width >= _WIDE
+        if wide:
+            table.add_column(width=len("environment"))
+            table.add_column(ratio=3)
+        for row in members:
+            table.add_row(row["name"], *(_columns(row) if wide else [_in_one_column(row)]))
+        console.print(Padding(table, (0, 0, 1, 2)))
+
+
+def _columns(row: dict[str, Any]) -> list[Text]:
+    value = Text(printable(_words(row)), style="bold red" if row["error"] else "")
+    if row["error"]:
+        value.append(f"\nhas to be {row['allowed']}", style="red")
+    return [value, Text(row["source"]), Text(row["meaning"], style="dim")]
+
+
+def _in_one_column(row: dict[str, Any]) -> Text:
+    value, source, meaning = _columns(row)
+    return Text.assemble(value, f" · {source}\n", meaning)
+
+
+def _words(row: dict[str, Any]) -> str:
+    value = row["value"]
+    if value is None or value == []:
+        return str(row["default"])
+    if isinstance(value, list):
+        return ", ".join(value)
+    return f"{value:g}" if isinstance(value, bool | float) else str(value)
