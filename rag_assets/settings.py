@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Annotated, Any, NoReturn, get_args
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError
 from pydantic.fields import FieldInfo
@@ -238,6 +238,12 @@ class Settings(BaseSettings):
         le=1000,
     )
     debug: bool = _row("RAG_DEBUG", False, RUNNING, "Print where an error of `rag` comes from")
+
+    if not TYPE_CHECKING:
+
+        def __init__(self, **values: Any) -> None:
+            # Pydantic would take values without their names as options of its own, and say nothing.
+            super().__init__(**values)
 
     @classmethod
     def settings_customise_sources(

@@ -69,6 +69,8 @@ def test_an_application_may_say_what_it_wants_itself(tmp_path: Path, monkeypatch
     monkeypatch.setenv("DATABASE_URL", "postgresql://elsewhere/rag")
     settings = Settings(home=tmp_path, database_url=None)
     assert (settings.home, settings.storage, settings.database_url) == (tmp_path, str(tmp_path / "storage"), None)
+    with pytest.raises(TypeError, match="positional"):
+        Settings(tmp_path)
 
 
 @pytest.mark.parametrize(

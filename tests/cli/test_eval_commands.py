@@ -75,7 +75,7 @@ def shared(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bot
     """A bot for tests that leave its sources, labels and pointers as they are."""
     from rag_assets.commands.session import ready_database
 
-    with ready_database(Settings(home, None, str(home / "storage"))) as database:
+    with ready_database(Settings(home=home, database_url=None)) as database:
         yield Bot(database, "shared", write_collection(tmp_path_factory.mktemp("labelled"), critical=("q3",)))
 
 
