@@ -125,7 +125,7 @@ def listed() -> list[TyperCommand | TyperGroup]:
             ),
             LazyCommand(
                 "gate",
-                "evaluate:gate",
+                "gate:gate",
                 "Measure a candidate beside the baseline and judge it: exit code 0 passed, 1 refused, 2 could not be "
                 "judged.",
             ),

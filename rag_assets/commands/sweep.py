@@ -8,12 +8,12 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from evals.metrics import Evaluation
+from evals.metrics import HEADLINE, Evaluation
 from evals.runner import measure, stored_set
 from evals.tuning import DEFAULT_WEIGHT, Tuned
 from evals.tuning import tune as find
 from rag_assets.commands.bars import shown
-from rag_assets.commands.evaluate import HEADLINE, measured_payload, show_measured
+from rag_assets.commands.evaluate import measured_payload, show_measured
 from rag_assets.commands.options import Bot, Json, SearchMode, Tenant, key
 from rag_assets.commands.session import ready_database
 from rag_assets.commands.shell import Answer

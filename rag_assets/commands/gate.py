@@ -1,0 +1,157 @@
+"""`rag eval gate`: judge a candidate, and show and write the verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from evals.asking import RunSettings
+from evals.gate import Criterion, GatePolicy, Verdict
+from evals.junit import junit as junit_xml
+from evals.report import Report, write_report
+from evals.runner import GateOutcome, judge
+from rag_assets.commands.bars import shown
+from rag_assets.commands.evaluate import (
+    Mode,
+    Qrels,
+    Weight,
+    labels_from,
+    measured_payload,
+    number_text,
+    show_measured,
+    show_problems,
+)
+from rag_assets.commands.options import Bot, Json, SearchMode, Tenant, key
+from rag_assets.commands.session import ready_database
+from rag_assets.commands.shell import Answer, note, printable
+from rag_assets.errors import RagError, UsageError
+
+_OUTCOME = {True: ("passed", "green"), False: ("refused", "red"), None: ("not judged", "yellow")}
+
+
+def gate(
+    tenant: Tenant,
+    bot: Bot,
+    candidate: Annotated[
+        str, typer.Option(help="Profile that is to be promoted.", show_default=False, callback=key("profile"))
+    ],
+    baseline: Annotated[
+        str | None,
+        typer.Option(
+            help="Profile to compare with. (default: the active one)", show_default=False, callback=key("profile")
+        ),
+    ] = None,
+    mode: Mode = SearchMode.hybrid,
+    weight: Weight = 0.5,
+    min_recall_gain: Annotated[
+        float | None, typer.Option(help="Relative gain in recall@5 to be proven. (default: 0.10)", show_default=False)
+    ] = None,
+    non_inferior: Annotated[
+        float | None,
+        typer.Option(help="Instead: recall@5 may be lower by at most this, absolute.", show_default=False),
+    ] = None,
+    min_queries: Annotated[int, typer.Option(help="Fewer judged queries decide nothing.")] = 30,
+    max_p95_ms: Annotated[
+        float | None, typer.Option(help="Budget of the 95th percentile of the latency.", show_default=False)
+    ] = None,
+    max_p95_ratio: Annotated[
+        float, typer.Option(help="The same relative to the baseline; differences under 10 ms do not count.")
+    ] = 1.5,
+    qrels: Qrels = None,
+    junit: Annotated[Path | None, typer.Option(help="Write the verdict as JUnit XML.", show_default=False)] = None,
+    markdown: Annotated[Path | None, typer.Option(help="Write the report as Markdown.", show_default=False)] = None,
+    as_json: Json = False,
+) -> Answer:
+    """Measure a candidate beside the baseline and judge it: exit code 0 passed, 1 refused, 2 could not be judged.
+
+    Every criterion is judged and shown with its number. The verdict is recorded; `rag promote` asks for it.
+    """
+    if min_recall_gain is None and non_inferior is None:
+        min_recall_gain = GatePolicy.min_recall_gain
+    policy = GatePolicy(
+        min_recall_gain, non_inferior, min_queries=min_queries, max_p95_ms=max_p95_ms, max_p95_ratio=max_p95_ratio
+    )
+    named = {"tenant": tenant, "bot": bot, "mode": mode.value, "candidate": candidate, "baseline": baseline}
+    try:
+        with ready_database() as database, shown(silent=as_json):
+            evalset = labels_from(database, tenant, bot, qrels)
+            found = judge(
+                database,
+                tenant,
+                bot,
+                candidate,
+                baseline,
+                mode.value,
+                policy,
+                evalset,
+                RunSettings(dense_weight=weight),
+            )
+    except UsageError:
+        raise
+    except RagError as error:
+        return _not_judged(named, error, junit)
+    _write(junit, markdown, found, named, policy)
+    payload = {
+        **found.verdict.as_dict(), **named, "baseline": found.baseline.name, "verdict": found.verdict_id,
+        "runs": {"candidate": found.candidate_run_id, "baseline": found.baseline_run_id},
+        "measured": [measured_payload(found.baseline), measured_payload(found.candidate)],
+    }  # fmt: skip
+    return Answer(payload, lambda console: _show_gate(console, payload), found.verdict.exit_code)
+
+
+def _not_judged(named: dict[str, Any], error: RagError, junit: Path | None) -> Answer:
+    """An answer of its own: CI must not take a database that is down for a candidate that is bad."""
+    verdict = Verdict("undecided", (Criterion("measurement", None, None, None, str(error)),))
+    _write_junit(junit, verdict, named["candidate"])
+    payload = {
+        **verdict.as_dict(), **named, "verdict": None,
+        "error": {"type": type(error).__name__, "message": str(error)},
+    }  # fmt: skip
+    return Answer(payload, lambda _: note(f"Error: could not be judged: {error}", "bold red"), verdict.exit_code)
+
+
+def _write_junit(path: Path | None, verdict: Verdict, candidate: str) -> None:
+    if path is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(junit_xml(verdict, f"promotion_gate.{candidate}"), encoding="utf-8")
+
+
+def _write(
+    junit: Path | None, markdown: Path | None, found: GateOutcome, named: Mapping[str, Any], policy: GatePolicy
+) -> None:
+    _write_junit(junit, found.verdict, found.candidate.name)
+    if markdown is None:
+        return
+    wanted = f"gain of {policy.min_recall_gain:.0%}" if policy.min_recall_gain is not None else "non-inferiority"
+    facts = tuple((name, str(named[name])) for name in ("tenant", "bot", "mode"))
+    title = f"{found.candidate.name} beside {found.baseline.name}: {found.verdict.outcome}"
+    markdown.parent.mkdir(parents=True, exist_ok=True)
+    report = Report(
+        title, found.evalset, found.candidate, found.baseline, found.verdict, (*facts, ("asked for", wanted))
+    )
+    write_report(report, markdown)
+
+
+def _show_gate(console: Console, payload: Mapping[str, Any]) -> None:
+    show_measured(console, payload["measured"])
+    table = Table("criterion", "outcome", "value", "limit", "reason")
+    for one in payload["criteria"]:
+        word, style = _OUTCOME[one["passed"]]
+        table.add_row(
+            one["name"], Text(word, style=style), number_text(one["value"], 4), number_text(one["limit"], 4),
+            Text(printable(one["reason"])),
+        )  # fmt: skip
+    console.print(table)
+    show_problems(console, payload["problems"])
+    style = {"passed": "bold green", "refused": "bold red", "undecided": "bold yellow"}[payload["outcome"]]
+    what = f"{payload['candidate']} against {payload['baseline']}: {payload['outcome']} (verdict {payload['verdict']})"
+    console.print(Text(what, style=style))
+    if payload["outcome"] == "passed":
+        words = f"rag promote {payload['candidate']} --tenant {payload['tenant']} --bot {payload['bot']}"
+        console.print(Text(f"promote it with: {words}", style="dim"))
