@@ -567,138 +567,33 @@ SELECT * FROM rag.search(
 SELECT id FROM rag.embedding_profiles
 WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s) ORDER BY id
 
--- erase_counts --
-SELECT 'knowledge_chunks', count(*) FROM rag.knowledge_chunks
-WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
-UNION ALL SELECT 'source_profiles', count(*) FROM rag.source_profiles
-WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
-UNION ALL SELECT 'page_signatures', count(*) FROM rag.page_signatures
-WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
-UNION ALL SELECT 'source_documents', count(*) FROM rag.source_documents
-WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
-UNION ALL SELECT 'source_files', count(*) FROM rag.source_files
-WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
-UNION ALL SELECT 'knowledge_sources', count(*) FROM rag.knowledge_sources
-WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
-UNION ALL SELECT 'source_roots', count(*) FROM rag.source_roots
-WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
-UNION ALL SELECT 'embedding_cache', count(*) FROM rag.embedding_cache
-WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
-UNION ALL SELECT 'embedding_usage', count(*) FROM rag.embedding_usage
-WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
-UNION ALL SELECT 'embedding_job_sources', count(*) FROM rag.embedding_job_sources
-WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
-UNION ALL SELECT 'embedding_job_items', count(*) FROM rag.embedding_job_items
-WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
-UNION ALL SELECT 'embedding_jobs', count(*) FROM rag.embedding_jobs
-WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
-UNION ALL SELECT 'rate_requests', count(*) FROM rag.rate_requests
-WHERE tenant_id = %(tenant)s AND %(bot)s::text IS NULL
-UNION ALL SELECT 'rate_limits', count(*) FROM rag.rate_limits
-WHERE tenant_id = %(tenant)s AND %(bot)s::text IS NULL
-UNION ALL SELECT 'lexeme_stats', count(*) FROM rag.lexeme_stats
-WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR embedding_profile_id IN (
-    SELECT id FROM rag.embedding_profiles WHERE tenant_id = %(tenant)s AND bot_id = %(bot)s))
-UNION ALL SELECT 'index_state', count(*) FROM rag.index_state
-WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
-UNION ALL SELECT 'profile_events', count(*) FROM rag.profile_events
-WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
-UNION ALL SELECT 'gate_verdicts', count(*) FROM rag.gate_verdicts
-WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
-UNION ALL SELECT 'eval_runs', count(*) FROM rag.eval_runs
-WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
-UNION ALL SELECT 'eval_sets', count(*) FROM rag.eval_sets
-WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
-UNION ALL SELECT 'embedding_profiles', count(*) FROM rag.embedding_profiles
-WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
-UNION ALL SELECT 'knowledge_spaces', count(*) FROM rag.knowledge_spaces
-WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
-UNION ALL SELECT 'bots', count(*) FROM rag.bots
-WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR id = %(bot)s)
-UNION ALL SELECT 'tenants', count(*) FROM rag.tenants
-WHERE id = %(tenant)s AND %(bot)s::text IS NULL
+-- tables --
+-- Without partitions, also while they are being made or dropped and stand alone.
+SELECT c.relname::text AS name, array_agg(a.attname::text) AS columns, c.relkind = 'p' AS partitioned
+FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+WHERE c.relnamespace = 'rag'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition
+  AND c.relname !~ '^knowledge_chunks_p[0-9]+$'
+GROUP BY c.oid ORDER BY c.relname
+
+-- foreign_keys --
+-- Those that keep a row from staying when what it points at is deleted.
+SELECT c.relname::text AS table, t.relname::text AS target,
+       ARRAY(SELECT a.attname::text FROM unnest(k.conkey) WITH ORDINALITY AS n (number, place)
+             JOIN pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = n.number ORDER BY n.place) AS columns,
+       ARRAY(SELECT a.attname::text FROM unnest(k.confkey) WITH ORDINALITY AS n (number, place)
+             JOIN pg_attribute a ON a.attrelid = k.confrelid AND a.attnum = n.number ORDER BY n.place) AS target_columns
+FROM pg_constraint k
+JOIN pg_class c ON c.oid = k.conrelid AND NOT c.relispartition
+JOIN pg_class t ON t.oid = k.confrelid AND NOT t.relispartition
+WHERE k.connamespace = 'rag'::regnamespace AND t.relnamespace = 'rag'::regnamespace
+  AND k.contype = 'f' AND k.confdeltype IN ('a', 'r', 'c')
+ORDER BY c.relname, k.conname
 
 -- erase_pointers --
 -- From here on nothing of it is served, and the profiles can go.
 UPDATE rag.knowledge_spaces
 SET active_profile_id = NULL, previous_profile_id = NULL, canary_profile_id = NULL, canary_percent = 0
 WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
-
--- erase_source_profiles --
-DELETE FROM rag.source_profiles WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
-
--- erase_source_documents --
-DELETE FROM rag.source_documents WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
-
--- erase_page_signatures --
-DELETE FROM rag.page_signatures WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
-
--- erase_source_files --
-DELETE FROM rag.source_files WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
-
--- erase_knowledge_sources --
-DELETE FROM rag.knowledge_sources WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
-
--- erase_source_roots --
-DELETE FROM rag.source_roots WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
-
--- erase_embedding_cache --
-DELETE FROM rag.embedding_cache WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
-
--- erase_embedding_usage --
-DELETE FROM rag.embedding_usage WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
-
--- erase_rate_requests --
--- These two are the tenant's, whichever bot: they go with it, and stay when one bot goes.
-DELETE FROM rag.rate_requests WHERE tenant_id = %(tenant)s AND %(bot)s::text IS NULL
-
--- erase_rate_limits --
-DELETE FROM rag.rate_limits WHERE tenant_id = %(tenant)s AND %(bot)s::text IS NULL
-
--- erase_embedding_job_sources --
--- Sources of another bot may wait for a job of this one: they are looked at again.
-DELETE FROM rag.embedding_job_sources w
-WHERE w.tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR w.bot_id = %(bot)s
-    OR w.job_id IN (SELECT id FROM rag.embedding_jobs WHERE tenant_id = %(tenant)s AND bot_id = %(bot)s))
-
--- erase_embedding_job_items --
-DELETE FROM rag.embedding_job_items
-WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
-
--- erase_embedding_jobs --
-DELETE FROM rag.embedding_jobs WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
-
--- erase_lexeme_stats --
-DELETE FROM rag.lexeme_stats
-WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR embedding_profile_id IN (
-    SELECT id FROM rag.embedding_profiles WHERE tenant_id = %(tenant)s AND bot_id = %(bot)s))
-
--- erase_index_state --
-DELETE FROM rag.index_state WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
-
--- erase_profile_events --
-DELETE FROM rag.profile_events WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
-
--- erase_gate_verdicts --
-DELETE FROM rag.gate_verdicts WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
-
--- erase_eval_runs --
-DELETE FROM rag.eval_runs WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
-
--- erase_eval_sets --
-DELETE FROM rag.eval_sets WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
-
--- erase_embedding_profiles --
-DELETE FROM rag.embedding_profiles WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
-
--- erase_knowledge_spaces --
-DELETE FROM rag.knowledge_spaces WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
-
--- erase_bots --
-DELETE FROM rag.bots WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR id = %(bot)s)
-
--- erase_tenants --
-DELETE FROM rag.tenants WHERE id = %(tenant)s AND %(bot)s::text IS NULL
 
 -- add_eval_set --
 -- The set imported last is the bot's own; one that was only measured with is kept for its runs and never becomes that.

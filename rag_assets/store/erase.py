@@ -6,23 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import psycopg
+from psycopg.rows import scalar_row
 
 from rag_assets.errors import RagError, UnknownBot, UnknownTenant
 from rag_assets.keys import check_key
-from rag_assets.store.database import Connection, Database, set_scope
+from rag_assets.store.database import Connection, Database
 from rag_assets.store.partitions import drop_partition, partition_exists
 from rag_assets.store.sql import query
+from rag_assets.store.tenant_tables import TenantTables
 from rag_assets.store.tenants import list_bots, list_tenants
 
-# In the order of their foreign keys: what points comes before what is pointed at.
-_TABLES = (
-    "source_profiles", "source_documents", "page_signatures", "source_files", "knowledge_sources", "source_roots",
-    "embedding_cache", "embedding_usage",
-    "embedding_job_sources", "embedding_job_items", "embedding_jobs", "rate_requests", "rate_limits",
-    "lexeme_stats", "index_state", "profile_events",
-    "gate_verdicts", "eval_runs", "eval_sets", "embedding_profiles",
-    "knowledge_spaces", "bots", "tenants",
-)  # fmt: skip
 _ATTEMPTS = 3  # an ingest that runs meanwhile can add rows between two steps
 
 
@@ -84,19 +77,18 @@ def _name(tenant: str, bot: str | None) -> str:
 
 def _counts(database: Database, tenant: str, bot: str | None) -> dict[str, int]:
     with database.transaction("ingest", {"tenant": tenant}) as connection:
-        return dict(connection.execute(query("erase_counts"), {"tenant": tenant, "bot": bot}).fetchall())
+        return TenantTables(connection).count(tenant, bot)
 
 
 def _erase_once(database: Database, tenant: str, bot: str | None) -> None:
-    keys = {"tenant": tenant, "bot": bot}
     with database.transaction("ingest", {"tenant": tenant}) as connection:
-        connection.execute(query("erase_pointers"), keys)
-        profiles = [row[0] for row in connection.execute(query("erase_profiles"), keys)]
+        connection.execute(query("erase_pointers"), {"tenant": tenant, "bot": bot})
+        profiles = _profiles(connection, tenant, bot)
     for profile in profiles:
         drop_partition(database, profile)
     try:
-        with database.connect("ingest") as connection:
-            _delete_rows(connection, keys, profiles)
+        with database.transaction("ingest", {"tenant": tenant}) as connection:
+            _delete_rows(connection, tenant, bot, profiles)
     except psycopg.errors.ForeignKeyViolation:
         return  # rows that an ingest added since; the next attempt takes them along
     with database.connect("owner") as connection:
@@ -105,13 +97,15 @@ def _erase_once(database: Database, tenant: str, bot: str | None) -> None:
         drop_partition(database, profile)
 
 
-def _delete_rows(connection: Connection, keys: Mapping[str, str | None], profiles: list[int]) -> None:
-    set_scope(connection, {"tenant": keys["tenant"]})
+def _profiles(connection: Connection, tenant: str, bot: str | None) -> list[int]:
+    cursor = connection.cursor(row_factory=scalar_row)
+    return cursor.execute(query("erase_profiles"), {"tenant": tenant, "bot": bot}).fetchall()
+
+
+def _delete_rows(connection: Connection, tenant: str, bot: str | None, profiles: list[int]) -> None:
     for profile in profiles:
         # Publishers of the profile hold this lock while they write; they find no profile afterwards.
         connection.execute(query("lock_profile"), {"profile": profile})
-    found = [row[0] for row in connection.execute(query("erase_profiles"), keys)]
-    if found != profiles:
+    if _profiles(connection, tenant, bot) != profiles:
         return  # a profile was enabled since: its partition has to go before its row
-    for table in _TABLES:
-        connection.execute(query(f"erase_{table}"), keys)
+    TenantTables(connection).delete(tenant, bot)

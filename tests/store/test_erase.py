@@ -88,6 +88,81 @@ def test_every_table_that_names_a_tenant_is_counted(world: Database) -> None:
     assert named | {"tenants"} == set(erasable(world, "acme"))
 
 
+NEW_TABLES = """
+CREATE TABLE rag.zz_notes (id int PRIMARY KEY, tenant_id rag.key NOT NULL REFERENCES rag.tenants (id));
+CREATE TABLE rag.answers (
+    id int PRIMARY KEY, tenant_id rag.key NOT NULL, bot_id rag.key NOT NULL,
+    source_id uuid NOT NULL REFERENCES rag.knowledge_sources (id)
+);
+CREATE TABLE rag.votes (answer_id int NOT NULL REFERENCES rag.answers (id));
+GRANT SELECT, DELETE ON rag.zz_notes, rag.answers, rag.votes TO rag_ingest;
+ALTER TABLE rag.zz_notes ENABLE ROW LEVEL SECURITY;
+ALTER TABLE rag.answers ENABLE ROW LEVEL SECURITY;
+CREATE POLICY ingest ON rag.zz_notes TO rag_ingest USING (tenant_id = rag.scope_tenant());
+CREATE POLICY ingest ON rag.answers TO rag_ingest USING (tenant_id = rag.scope_tenant());
+INSERT INTO rag.zz_notes SELECT row_number() OVER (), id FROM rag.tenants;
+INSERT INTO rag.answers SELECT row_number() OVER (), tenant_id, bot_id, id FROM rag.knowledge_sources;
+INSERT INTO rag.votes SELECT id FROM rag.answers;
+"""
+
+
+@pytest.fixture
+def grown(world: Database) -> Database:
+    """A world of a later version: tables of a tenant, of its bots, and one that names neither. Each bot has a row a
+    source."""
+    with world.connect() as connection:
+        connection.execute(NEW_TABLES)
+    return world
+
+
+def _grown(counts: Mapping[str, int]) -> tuple[int, int, int]:
+    return counts["zz_notes"], counts["answers"], counts["votes"]
+
+
+def test_a_table_that_is_added_later_is_counted_and_erased(grown: Database) -> None:
+    other = _holding(grown, "other")
+    assert _grown(erasable(grown, "acme")) == (1, 4, 4)
+    report = erase(grown, "acme")
+    assert (_grown(report.counts), _grown(report.remaining)) == ((1, 4, 4), (0, 0, 0))
+    assert _grown(_rows(grown)) == _grown(other) == (1, 2, 2)
+    assert _holding(grown, "other") == other
+
+
+def test_of_a_table_that_is_added_later_one_bot_loses_its_own_rows(grown: Database) -> None:
+    sales, other = _holding(grown, "acme", "sales"), _holding(grown, "other")
+    assert _grown(erase(grown, "acme", "support").counts) == (0, 2, 2)
+    assert _grown(_rows(grown)) == (2, 4, 4)
+    assert (_holding(grown, "acme", "sales"), _holding(grown, "other")) == (sales, other)
+
+
+def test_what_waits_for_a_job_of_an_erased_bot_is_looked_at_again(world: Database) -> None:
+    with world.connect() as connection:
+        connection.execute(
+            "INSERT INTO rag.embedding_jobs (id, tenant_id, bot_id, profile, model_key, route, display_name, items, "
+            "tokens, deadline) VALUES (gen_random_uuid(), 'acme', 'support', 'hash-64', 'm', 'r', 'j', 1, 1, now())"
+        )
+        connection.execute(
+            "INSERT INTO rag.embedding_job_sources (embedding_profile_id, source_id, checksum, job_id, tenant_id, "
+            "bot_id) SELECT sp.embedding_profile_id, sp.source_id, sp.checksum, j.id, sp.tenant_id, sp.bot_id "
+            "FROM rag.source_profiles sp, rag.embedding_jobs j WHERE sp.tenant_id = 'acme'"
+        )
+    report = erase(world, "acme", "support")
+    assert (report.counts["embedding_jobs"], report.counts["embedding_job_sources"]) == (1, 4)
+    assert _rows(world)["embedding_job_sources"] == 0
+    assert _finds(world, "acme", "sales") == 1
+
+
+def test_a_partition_of_another_tenant_that_is_being_dropped_is_in_nobodys_way(world: Database) -> None:
+    with world.connect("owner") as connection:
+        (profile,) = connection.execute(
+            "SELECT max(i.inhrelid::regclass::text) FROM pg_inherits i "
+            "WHERE i.inhparent = 'rag.knowledge_chunks'::regclass"
+        ).fetchone() or ("",)
+        connection.execute(f"ALTER TABLE rag.knowledge_chunks DETACH PARTITION {profile}")  # type: ignore[arg-type]
+    assert not any(erase(world, "acme").remaining.values())
+    assert profile.removeprefix("rag.") in _partitions(world)
+
+
 def test_one_bot_goes_and_the_tenants_other_bot_keeps_answering(world: Database) -> None:
     sales = _holding(world, "acme", "sales")
     report = erase(world, "acme", "support")
