@@ -1,0 +1,152 @@
+"""Retrieval knowledge of a multi-tenant chatbot, kept right in Postgres: ingest it, prove it, search it.
+
+    import rag_assets as rag
+
+    database = rag.Database.from_settings()
+    retriever = rag.HybridRetriever(database)  # once
+    scope = rag.open_scope(database, tenant="acme", bot="support")  # for each request, on the server
+    for hit in retriever.search("how long is the warranty", scope, top_k=8):
+        print(hit.score, hit.source_name, hit.citation)
+
+What `__all__` lists is the package's promise; everything below it is internal and may move. A name is imported when it
+is first used, so that importing the package costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rag_assets.chunking import ChunkingSpec, chunk_document
+    from rag_assets.documents.isolated import parse_file
+    from rag_assets.documents.model import Block, Chunk, Document, Record
+    from rag_assets.documents.ocr import register_ocr
+    from rag_assets.documents.registry import register_parser
+    from rag_assets.embedding.profiles import EmbeddingProfile, make_profile
+    from rag_assets.errors import (
+        CostCeilingReached,
+        DatabaseRefused,
+        DatabaseUnavailable,
+        EmbeddingError,
+        InvalidArgument,
+        InvalidKey,
+        InvalidProfile,
+        ParseError,
+        ParserUnavailable,
+        ProfileNotReady,
+        PromotionRefused,
+        ProviderRefused,
+        ProviderUnavailable,
+        RagError,
+        RootUnreadable,
+        ScopeError,
+        SearchFailed,
+        SourceError,
+        TextRefused,
+        TokenizerUnavailable,
+        UnknownBot,
+        UnknownProfile,
+        UnknownTenant,
+        UnsupportedFormat,
+        UsageError,
+    )
+    from rag_assets.ingest.run import IngestReport, ingest
+    from rag_assets.retrieval.results import Retrieval, RetrievalResult
+    from rag_assets.retrieval.retrievers import DenseRetriever, HybridRetriever, LexicalRetriever, Retriever
+    from rag_assets.retrieval.scope import RetrievalScope, aopen_scope, open_scope
+    from rag_assets.settings import Settings
+    from rag_assets.store.database import Database
+
+__all__ = [
+    "Block",
+    "Chunk",
+    "ChunkingSpec",
+    "CostCeilingReached",
+    "Database",
+    "DatabaseRefused",
+    "DatabaseUnavailable",
+    "DenseRetriever",
+    "Document",
+    "EmbeddingError",
+    "EmbeddingProfile",
+    "HybridRetriever",
+    "IngestReport",
+    "InvalidArgument",
+    "InvalidKey",
+    "InvalidProfile",
+    "LexicalRetriever",
+    "ParseError",
+    "ParserUnavailable",
+    "ProfileNotReady",
+    "PromotionRefused",
+    "ProviderRefused",
+    "ProviderUnavailable",
+    "RagError",
+    "Record",
+    "Retrieval",
+    "RetrievalResult",
+    "RetrievalScope",
+    "Retriever",
+    "RootUnreadable",
+    "ScopeError",
+    "SearchFailed",
+    "Settings",
+    "SourceError",
+    "TextRefused",
+    "TokenizerUnavailable",
+    "UnknownBot",
+    "UnknownProfile",
+    "UnknownTenant",
+    "UnsupportedFormat",
+    "UsageError",
+    "aopen_scope",
+    "chunk_document",
+    "ingest",
+    "make_profile",
+    "open_scope",
+    "parse_file",
+    "register_ocr",
+    "register_parser",
+]
+
+# Where each name is at home, but for the errors. `ingest` has its place in the package of that name, which is called.
+_HOMES = {
+    "Block": "documents.model",
+    "Chunk": "documents.model",
+    "ChunkingSpec": "chunking",
+    "Database": "store.database",
+    "DenseRetriever": "retrieval.retrievers",
+    "Document": "documents.model",
+    "EmbeddingProfile": "embedding.profiles",
+    "HybridRetriever": "retrieval.retrievers",
+    "IngestReport": "ingest.run",
+    "LexicalRetriever": "retrieval.retrievers",
+    "Record": "documents.model",
+    "Retrieval": "retrieval.results",
+    "RetrievalResult": "retrieval.results",
+    "RetrievalScope": "retrieval.scope",
+    "Retriever": "retrieval.retrievers",
+    "Settings": "settings",
+    "aopen_scope": "retrieval.scope",
+    "chunk_document": "chunking",
+    "make_profile": "embedding.profiles",
+    "open_scope": "retrieval.scope",
+    "parse_file": "documents.isolated",
+    "register_ocr": "documents.ocr",
+    "register_parser": "documents.registry",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name == "ingest":
+        return import_module("rag_assets.ingest")
+    home = import_module(f"rag_assets.{_HOMES.get(name, 'errors')}")
+    value = globals()[name] = getattr(home, name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -20,7 +20,7 @@ from rag_assets.documents.sniff import CONTAINER_MAGIC, binary_kind, media_kind
 from rag_assets.documents.version import PARSER_VERSION
 from rag_assets.errors import ParseError, UnsupportedFormat
 
-__all__ = ["PARSER_VERSION", "added_formats", "choose", "parse", "register", "supported", "supported_suffixes"]
+__all__ = ["PARSER_VERSION", "added_formats", "choose", "parse", "register_parser", "supported", "supported_suffixes"]
 
 # Servers send these for anything they do not know: a known suffix says more.
 _GENERIC_TYPES = frozenset({"", "text/plain", "application/octet-stream", "binary/octet-stream"})
@@ -40,7 +40,7 @@ class _Registry:
 _registry = _Registry()
 
 
-def register(
+def register_parser(
     name: str,
     parser: Parser | str,
     *,

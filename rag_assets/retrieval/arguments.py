@@ -90,13 +90,13 @@ def check_filters(filters: object) -> Mapping[str, Any]:
     for name, value in filters.items():
         if name == "metadata":
             if not isinstance(value, Mapping):
-                raise InvalidArgument(f"the filter 'metadata' must be an object, got {value!r}", "filters")
+                raise InvalidArgument(f"filters: 'metadata' must be an object, got {value!r}", "filters")
             checked[name] = dict(value)
         elif name not in _LIST_FILTERS:
             known = ", ".join(_LIST_FILTERS)
-            raise InvalidArgument(f"unknown filter {name!r}; known are: {known}, metadata", "filters")
+            raise InvalidArgument(f"filters: {name!r} is no filter; known are: {known}, metadata", "filters")
         elif isinstance(value, str | bytes | Mapping) or not isinstance(value, Collection):
-            raise InvalidArgument(f"the filter {name!r} must be a list, got {value!r}", "filters")
+            raise InvalidArgument(f"filters: {name!r} must be a list, got {value!r}", "filters")
         else:
             checked[name] = [str(item) for item in value]
     _require_json(checked)
@@ -108,6 +108,6 @@ def _require_json(filters: Mapping[str, Any]) -> None:
         text = json.dumps(filters, allow_nan=False, ensure_ascii=False)
         text.encode("utf-8")
     except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidArgument(f"the filters are no JSON that Postgres can hold: {error}", "filters") from error
+        raise InvalidArgument(f"filters: no JSON that Postgres can hold: {error}", "filters") from error
     if _NUL.search(text):
-        raise InvalidArgument("the filters hold NUL, which no text in Postgres can hold", "filters")
+        raise InvalidArgument("filters: they hold NUL, which no text in Postgres can hold", "filters")

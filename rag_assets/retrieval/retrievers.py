@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, get_args
 
 from rag_assets.embedding.protocol import Caller, Embedded
-from rag_assets.errors import EmbeddingError, InvalidArgument, ScopeError
+from rag_assets.errors import EmbeddingError, InvalidArgument, ScopeError, SearchFailed
 from rag_assets.retrieval.arguments import MAX_TOP_K, check_filters, check_share, check_whole, clean_query
 from rag_assets.retrieval.results import Retrieval, RetrievalResult
 from rag_assets.retrieval.scope import RetrievalScope
@@ -116,7 +116,9 @@ class _PostgresRetriever:
         self, query: str, scope: RetrievalScope, top_k: int, filters: Mapping[str, Any] | None
     ) -> Steps[Retrieval]:
         if not isinstance(scope, RetrievalScope):
-            raise ScopeError("a search needs a RetrievalScope; without one nothing is searched", "scope")
+            raise ScopeError(
+                f"scope must be a RetrievalScope, got {type(scope).__name__}: nothing is searched", "scope"
+            )
         query = clean_query(query)
         top_k = check_whole(top_k, "top_k", MAX_TOP_K)
         filters = check_filters(filters)
@@ -184,7 +186,18 @@ RETRIEVERS: Mapping[Mode, type[_PostgresRetriever]] = {
 
 def _searching(scope: RetrievalScope, request: SearchRequest) -> Steps[list[SearchRow]]:
     """The rows of a search, if the query was embedded by the model of the profile that was searched."""
-    specs, rows = yield from ask(scope.settings, searched_spec(scope.profile_id), search_statement(request))
+    try:
+        specs, rows = yield from ask(scope.settings, searched_spec(scope.profile_id), search_statement(request))
+    except SearchFailed:  # a vector of another length, perhaps
+        (specs,) = yield from ask(scope.settings, searched_spec(scope.profile_id))
+        _require_same_profile(scope, specs)
+        raise
+    _require_same_profile(scope, specs)
+    found: list[SearchRow] = rows
+    return found
+
+
+def _require_same_profile(scope: RetrievalScope, specs: Sequence[SearchedSpec]) -> None:
     mine = SearchedSpec(scope.profile.name, scope.profile.provider, scope.profile.model, scope.profile.dimensions)
     if specs and specs[0] != mine:
         raise ScopeError(
@@ -192,7 +205,6 @@ def _searching(scope: RetrievalScope, request: SearchRequest) -> Steps[list[Sear
             "in one search. Make it with open_scope",
             "scope",
         )
-    return rows
 
 
 def _to_result(row: SearchRow) -> RetrievalResult:

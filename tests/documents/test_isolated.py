@@ -17,11 +17,11 @@ import pytest
 
 from rag_assets.documents import isolated
 from rag_assets.documents.isolated import close_workers, parse_file
-from rag_assets.documents.registry import parse, register
+from rag_assets.documents.registry import parse, register_parser
 from rag_assets.errors import ParserUnavailable, UsageError
 
 HERE = Path(__file__).parent
-register("hostile", "tests.support.hostile_parsers:parse", suffixes=[".hostile"])
+register_parser("hostile", "tests.support.hostile_parsers:parse", suffixes=[".hostile"])
 
 
 @pytest.fixture(autouse=True)
@@ -175,8 +175,8 @@ def test_a_worker_ends_when_its_parent_is_killed(command: str) -> None:
         import sys, threading
         sys.path.insert(0, {str(HERE)!r})
         from rag_assets.documents.isolated import parse_file
-        from rag_assets.documents.registry import register
-        register("hostile", "tests.support.hostile_parsers:parse", suffixes=[".hostile"])
+        from rag_assets.documents.registry import register_parser
+        register_parser("hostile", "tests.support.hostile_parsers:parse", suffixes=[".hostile"])
         print(parse_file(b"pid", "a.hostile")[0].document.text, flush=True)
         parse_file({command.encode()!r}, "a.hostile")
         threading.Event().wait()
@@ -196,7 +196,7 @@ def test_formats_that_only_this_process_knows_are_parsed_here() -> None:
     def here(data: bytes, name: str, content_type: str | None) -> list[isolated.Record]:
         return [isolated.Record("", name, "no_text", error=str(os.getpid()))]
 
-    register("here", here, suffixes=[".here-in-a-test"])
+    register_parser("here", here, suffixes=[".here-in-a-test"])
     assert parse_file(b"x", "a.here-in-a-test")[0].error == str(os.getpid())
 
 

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from rag_assets.documents.model import Record
-from rag_assets.documents.registry import parse, register, supported
+from rag_assets.documents.registry import parse, register_parser, supported
 from rag_assets.errors import ParseError, UnsupportedFormat
 
 
@@ -51,7 +51,7 @@ def test_an_error_of_a_parser_library_fails_that_file_only() -> None:
     def broken(data: bytes, name: str, content_type: str | None) -> list[Record]:
         raise IndexError("list\0 index\nout of range")
 
-    register("broken", broken, suffixes=[".broken-in-a-test"])
+    register_parser("broken", broken, suffixes=[".broken-in-a-test"])
     record = one(b"x", "a.broken-in-a-test")
     assert (record.status, record.error) == (
         "failed",
@@ -64,7 +64,7 @@ def test_a_registered_format_is_used_and_scanned() -> None:
         raise ParseError("page 3 is damaged")
 
     assert not supported("a.later")
-    register("later", refuse, suffixes=[".later"], content_types=["application/x-later"])
+    register_parser("later", refuse, suffixes=[".later"], content_types=["application/x-later"])
     assert supported("dir/A.LATER")
     assert one(b"x", "a", "application/x-later").error == "page 3 is damaged"
 

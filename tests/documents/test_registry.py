@@ -91,12 +91,12 @@ def test_a_file_of_a_known_kind_that_no_parser_takes_is_named() -> None:
 
 
 def test_a_parser_that_runs_out_of_memory_fails_one_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    from rag_assets.documents.registry import register
+    from rag_assets.documents.registry import register_parser
 
     def hungry(data: bytes, name: str, content_type: str | None) -> list[Record]:
         raise MemoryError
 
-    register("hungry", hungry, suffixes=[".hungry-in-a-test"])
+    register_parser("hungry", hungry, suffixes=[".hungry-in-a-test"])
     assert supported("a.hungry-in-a-test")
     assert "memory" in (one(b"x", "a.hungry-in-a-test").error or "")
 

@@ -214,11 +214,13 @@ def test_readers_during_a_hundred_promotions_and_rollbacks_always_get_one_whole_
     faults: list[str] = []
     answers: list[int] = []
 
+    retriever = HybridRetriever(world)  # made before all of it, as an application does
+
     def read() -> None:
         while not stop.is_set():
             try:
                 scope = open_scope(world, "acme", "support")
-                found = HybridRetriever(world).search("valve of the pump", scope, top_k=200)
+                found = retriever.search("valve of the pump", scope, top_k=200)
             except Exception as error:
                 faults.append(f"{type(error).__name__}: {error}")
                 return

@@ -1,0 +1,238 @@
+"""The scope decides the profile of a search, and nothing else does; what is wrong is said by an error of ours."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import psycopg
+import pytest
+
+from rag_assets.embedding.profiles import make_profile
+from rag_assets.errors import (
+    DatabaseRefused,
+    DatabaseUnavailable,
+    InvalidArgument,
+    InvalidKey,
+    RagError,
+    ScopeError,
+    SearchFailed,
+)
+from rag_assets.ingest.run import ingest
+from rag_assets.retrieval import DenseRetriever, HybridRetriever, LexicalRetriever, RetrievalScope, open_scope
+from rag_assets.store.database import Database
+from rag_assets.store.profiles import add_spec
+from rag_assets.store.promotion import promote, roll_back, set_canary
+from tests.support.worlds import ingested
+
+RETRIEVERS = (DenseRetriever, LexicalRetriever, HybridRetriever)
+FILES = {f"note{n}.md": f"# Note {n}\n\nThe {word} of pump {n} is checked weekly." for n, word in enumerate("abc")}
+# Of the same length and of another: the first would be an order without a meaning, the second an error of the driver.
+ALIKE = make_profile(name="static-of-64", provider="wordllama", model="l2_supercat_256", dimensions=64)
+WIDER = make_profile(name="hash-128", provider="hash", model="hash", dimensions=128)
+
+
+@pytest.fixture(scope="module")
+def world(new_database: Callable[[], Database], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
+    """A bot that hash-64 serves, and two complete profiles beside it."""
+    database = new_database()
+    for profile in (ALIKE, WIDER):
+        add_spec(database, profile)
+    ingested(database, tmp_path_factory.mktemp("docs"), "acme", FILES)
+    for profile in (ALIKE, WIDER):
+        ingest(database, "acme", "support", profile.name)
+    yield database
+    database.close()
+
+
+@pytest.fixture
+def scope(world: Database) -> RetrievalScope:
+    return open_scope(world, "acme", "support")
+
+
+@pytest.mark.parametrize("kind", RETRIEVERS)
+def test_a_retriever_made_once_searches_each_scope_with_that_scopes_profile(world: Database, kind: Any) -> None:
+    retriever = kind(world)
+    for name in ("hash-64", ALIKE.name, WIDER.name, "hash-64"):
+        scope = open_scope(world, "acme", "support", name)
+        assert scope.profile.name == name
+        assert len(retriever.search("the valve of pump 1", scope)) == 3
+
+
+def test_a_retriever_cannot_be_given_a_profile_of_its_own() -> None:
+    parameters = inspect.signature(HybridRetriever).parameters
+    assert [name for name, one in parameters.items() if one.kind is not one.KEYWORD_ONLY] == ["database"]
+    assert "profile" not in parameters
+
+
+@pytest.mark.parametrize("other", [ALIKE, WIDER], ids=["of the same length", "of another length"])
+@pytest.mark.parametrize("kind", RETRIEVERS)
+def test_a_scope_made_by_hand_of_two_profiles_is_refused(
+    world: Database, scope: RetrievalScope, kind: Any, other: Any
+) -> None:
+    with pytest.raises(ScopeError, match=r"hash-64.*two models|two models.*hash-64"):
+        kind(world).search("valve", dataclasses.replace(scope, profile=other))
+
+
+def test_a_retriever_made_before_a_promotion_a_rollback_and_a_canary_answers_with_what_serves(world: Database) -> None:
+    retriever = HybridRetriever(world)
+
+    def serves(key: str | None = None) -> str:
+        scope = open_scope(world, "acme", "support", request_key=key)
+        (found, *_) = retriever.search("the valve of pump 1", scope)
+        with psycopg.connect(world.url) as connection:
+            row = connection.execute(
+                "SELECT p.name FROM rag.knowledge_chunks c JOIN rag.embedding_profiles p "
+                "ON p.id = c.embedding_profile_id WHERE c.id = %s",
+                [found.chunk_id],
+            ).fetchone()
+        assert row is not None
+        assert row[0] == scope.profile.name
+        return str(row[0])
+
+    assert serves() == "hash-64"
+    promote(world, "acme", "support", WIDER.name, force=True, reason="a test")
+    assert serves() == WIDER.name
+    roll_back(world, "acme", "support")
+    assert serves() == "hash-64"
+    set_canary(world, "acme", "support", WIDER.name, 50)
+    assert {serves(f"chat {n}") for n in range(20)} == {"hash-64", WIDER.name}
+    set_canary(world, "acme", "support", None, 0)
+    assert {serves(f"chat {n}") for n in range(20)} == {"hash-64"}
+
+
+@pytest.mark.parametrize(
+    ("argument", "call"),
+    [
+        ("query", lambda r, s: r.search(None, s)),
+        ("query", lambda r, s: r.search(b"valve", s)),
+        ("scope", lambda r, s: r.search("valve", None)),
+        ("scope", lambda r, s: r.search("valve", "acme")),
+        ("top_k", lambda r, s: r.search("valve", s, top_k=0)),
+        ("top_k", lambda r, s: r.search("valve", s, top_k=1.5)),
+        ("top_k", lambda r, s: r.search("valve", s, top_k="8")),
+        ("top_k", lambda r, s: r.search("valve", s, top_k=True)),
+        ("top_k", lambda r, s: r.search("valve", s, top_k=None)),
+        ("filters", lambda r, s: r.search("valve", s, filters=["faq"])),
+        ("filters", lambda r, s: r.search("valve", s, filters={"source_type": ["faq"]})),
+        ("filters", lambda r, s: r.search("valve", s, filters={"locales": "de"})),
+        ("filters", lambda r, s: r.search("valve", s, filters={"locales": {"de": 1}})),
+        ("filters", lambda r, s: r.search("valve", s, filters={"locales": ["d\x00e"]})),
+        ("filters", lambda r, s: r.search("valve", s, filters={"locales": ["\ud800"]})),
+        ("filters", lambda r, s: r.search("valve", s, filters={"metadata": {"a": {1, 2}}})),
+        ("filters", lambda r, s: r.search("valve", s, filters={"metadata": {"a": float("nan")}})),
+        ("filters", lambda r, s: r.search("valve", s, filters={"metadata": "red"})),
+        ("user_id", lambda r, s: dataclasses.replace(s, user_id="a\x00b")),
+        ("user_id", lambda r, s: dataclasses.replace(s, user_id=7)),
+        ("user_id", lambda r, s: dataclasses.replace(s, user_id="")),
+        ("profile", lambda r, s: dataclasses.replace(s, profile="hash-64")),
+        ("profile_id", lambda r, s: dataclasses.replace(s, profile_id="1")),
+    ],
+)
+@pytest.mark.parametrize("kind", RETRIEVERS)
+def test_a_wrong_argument_of_a_search_is_named_and_nothing_is_asked(
+    world: Database, scope: RetrievalScope, kind: Any, argument: str, call: Any
+) -> None:
+    with pytest.raises(InvalidArgument) as refused:
+        call(kind(world), scope)
+    assert refused.value.argument == argument
+    assert argument.split("_")[0] in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("argument", "options"),
+    [
+        ("dense_weight", {"dense_weight": 1.5}),
+        ("dense_weight", {"dense_weight": float("nan")}),
+        ("dense_weight", {"dense_weight": "half"}),
+        ("fusion", {"fusion": "sum"}),
+        ("candidates", {"candidates": 0}),
+        ("candidates", {"candidates": 1001}),
+    ],
+)
+def test_a_wrong_option_of_a_retriever_is_named_when_it_is_made(world: Database, argument: str, options: Any) -> None:
+    with pytest.raises(InvalidArgument, match=argument) as refused:
+        HybridRetriever(world, **options)
+    assert refused.value.argument == argument
+
+
+def test_a_retriever_of_anything_but_a_database_is_refused_when_it_is_made(world: Database) -> None:
+    with pytest.raises(InvalidArgument, match="database"):
+        HybridRetriever(world.url)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("argument", "options"),
+    [
+        ("tenant", {"tenant": "Acme"}),
+        ("tenant", {"tenant": None}),
+        ("bot", {"bot": "a\x00b"}),
+        ("profile", {"profile": "a\x00b"}),
+        ("profile", {"profile": ALIKE}),
+        ("request_key", {"request_key": 7}),
+        ("user_id", {"user_id": b"ann"}),
+    ],
+)
+def test_a_wrong_argument_of_open_scope_is_named(world: Database, argument: str, options: Any) -> None:
+    with pytest.raises(InvalidArgument) as refused:
+        open_scope(world, **({"tenant": "acme", "bot": "support"} | options))
+    assert refused.value.argument == argument
+    assert isinstance(refused.value, InvalidKey) is (argument in ("tenant", "bot", "profile"))
+
+
+def test_a_backslash_in_a_filter_is_text_and_no_nul(world: Database, scope: RetrievalScope) -> None:
+    assert list(LexicalRetriever(world).search("pump", scope, filters={"locales": ["\\u0000"]})) == []
+
+
+def _broken(world: Database, statement: str) -> Database:
+    """The same server, in a state that no search survives, on a database of its own."""
+    name = f"broken_{abs(hash(statement))}"
+    source = psycopg.conninfo.conninfo_to_dict(world.url)["dbname"]
+    world.close()
+    with psycopg.connect(psycopg.conninfo.make_conninfo(world.url, dbname="postgres"), autocommit=True) as connection:
+        connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+        connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s AND pid <> pg_backend_pid()",
+            [source],
+        )
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE {source}")
+    url = psycopg.conninfo.make_conninfo(world.url, dbname=name)
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(statement)
+    return Database(url)
+
+
+@pytest.mark.parametrize(
+    ("statement", "expected", "says"),
+    [
+        ("DROP SCHEMA rag CASCADE", DatabaseRefused, "rag up"),
+        ("DROP FUNCTION rag.search", DatabaseRefused, "rag up"),
+        ("DROP EXTENSION vector CASCADE", DatabaseRefused, "pgvector"),
+        ("REVOKE EXECUTE ON FUNCTION rag.search FROM rag_app", DatabaseRefused, "rag_app"),
+        ("ALTER TABLE rag.index_state RENAME COLUMN dense_floor TO gone", DatabaseRefused, "rag up"),
+        ("CREATE OR REPLACE FUNCTION rag.trust(dense rag.candidates, lexical rag.candidates, dense_weight float8) "
+         "RETURNS float8 LANGUAGE sql IMMUTABLE RETURN 1.0 / (0 * dense_weight)", SearchFailed, "division by zero"),
+    ],
+    ids=["no schema", "no function", "no pgvector", "no grant", "old schema", "a fault inside"],
+)  # fmt: skip
+def test_no_error_of_the_driver_leaves_a_search(
+    world: Database, scope: RetrievalScope, statement: str, expected: type[RagError], says: str
+) -> None:
+    broken = _broken(world, statement)
+    try:
+        with pytest.raises(expected, match=says) as failed:
+            HybridRetriever(broken).search("the valve of pump 1", scope)
+        assert isinstance(failed.value, RagError)
+    finally:
+        broken.close()
+
+
+def test_a_server_that_is_not_there_is_unavailable_and_its_password_is_not_told(scope: RetrievalScope) -> None:
+    nowhere = Database("postgresql://ann:secret-word@127.0.0.1:1/rag?connect_timeout=1")
+    with pytest.raises(DatabaseUnavailable) as failed:
+        HybridRetriever(nowhere).search("valve", scope)
+    assert "secret-word" not in str(failed.value)
+    with pytest.raises(DatabaseUnavailable):
+        open_scope(nowhere, "acme", "support")
