@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from uuid import UUID
-
-import numpy as np
 
 from rag_assets.chunking import ChunkingSpec
 from rag_assets.chunking.repeated_pages import (
@@ -17,12 +17,12 @@ from rag_assets.chunking.repeated_pages import (
     repeated_blocks,
 )
 from rag_assets.documents.model import Chunk
-from rag_assets.documents.page_signature import PageSignature, is_page
+from rag_assets.documents.page_signature import is_page
 from rag_assets.store.database import Connection, Database
+from rag_assets.store.pages import page_texts, served_versions, stored_pages
 from rag_assets.store.profiles import BuiltProfile
 from rag_assets.store.publication import StagedVersion
 from rag_assets.store.sources import PendingSource, pending_sources
-from rag_assets.store.sql import query
 
 
 @dataclass(frozen=True)
@@ -44,17 +44,22 @@ class Pages:
         return chunk_parts(document, spec, parts), dropped
 
 
-def pages_of(connection: Connection, built: BuiltProfile, pending: list[PendingSource]) -> Pages:
-    """What is known of the space's pages; nothing where none is pending, or the profile keeps all of them."""
-    if not built.profile.chunking.distinct_pages or not any(is_page(source.document) for source in pending):
+def concerns_pages(spec: ChunkingSpec, pending: Iterable[PendingSource]) -> bool:
+    """Whether pages have to be compared: not where none is pending, or the profile keeps all of them."""
+    return spec.distinct_pages and any(is_page(source.document) for source in pending)
+
+
+def pages_of(connection: Connection, built: BuiltProfile, pending: Sequence[PendingSource]) -> Pages:
+    """What is known of the space's pages, as far as it concerns what is pending."""
+    if not concerns_pages(built.profile.chunking, pending):
         return Pages()
-    rows = connection.execute(query("page_signatures"), {"profile": built.id, "space": built.space_id})
-    pages = [
-        Page(row[0], row[1], PageSignature(np.frombuffer(row[2], dtype="<u8").astype(np.uint64), tuple(row[3])))
-        for row in rows
-    ]
+    return compared(stored_pages(connection, built.id, built.space_id), partial(page_texts, connection))
+
+
+def compared(pages: Sequence[Page], texts_of: Callable[[Sequence[UUID]], Mapping[UUID, str]]) -> Pages:
+    """What pages, the oldest first, repeat of each other; `texts_of` returns the texts that there are of some."""
     alike = {page.id for pair in candidates(pages) for page in pair}
-    texts: dict[UUID, str] = dict(connection.execute(query("page_texts"), {"sources": list(alike)}).fetchall())
+    texts = texts_of(list(alike))
     readable = [page for page in pages if page.id not in alike or page.id in texts]
     return Pages({page.id: page for page in pages}, duplicates(readable, texts), repeated_blocks(pages))
 
@@ -66,10 +71,7 @@ def duplicate_versions(database: Database, built: BuiltProfile) -> list[StagedVe
         found = pages_of(connection, built, pending).duplicates
         if not found:
             return []
-        originals = list({page.id for page in found.values()})
-        served = dict(
-            connection.execute(query("served_versions"), {"profile": built.id, "sources": originals}).fetchall()
-        )
+        served = served_versions(connection, built.id, list({page.id for page in found.values()}))
     return [
         StagedVersion(source.id, source.checksum, (), page.id, page.checksum)
         for source in pending

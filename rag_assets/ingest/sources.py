@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -162,71 +162,105 @@ def _delete_gone(connection: Connection, root: Root, uris: Sequence[str], report
         store.forget_files(connection, root, uris)
 
 
+@dataclass(frozen=True)
+class FileRead:
+    """A file as it is now, of `size` bytes. Without a state it could not be read, for the reason in `error`, and is
+    tried again at the next scan. One `is_touched` has the bytes of the time before, and its records are not made."""
+
+    file: SourceFile
+    size: int
+    state: FileState | None
+    records: tuple[Record, ...] = ()
+    error: str | None = None
+    is_touched: bool = False
+
+
+def read_file(file: SourceFile, known: FileState | None) -> FileRead:
+    """Read and parse one file; one that cannot be read is a failed record."""
+    try:
+        content = read_content(file)
+    except (OSError, SourceError) as error:
+        failed = Record("", file.path_in_root, "failed", error=f"cannot be read: {error}")
+        return FileRead(file, 0, None, (failed,), str(error))
+    size, state = len(content.data), _state(file, content)
+    if known is not None and (known.checksum, known.parser_version) == (state.checksum, PARSER_VERSION):
+        return FileRead(file, size, state, is_touched=True)
+    return FileRead(file, size, state, tuple(parse_file(content.data, file.path_in_root, content.content_type)))
+
+
+def is_batch(read: Sequence[FileRead]) -> bool:
+    """Whether so many files of a root are enough to be written together."""
+    return len(read) >= BATCH_FILES or sum(len(one.records) for one in read) >= BATCH_RECORDS
+
+
+def staged_sources(space_id: UUID, read: FileRead, embeds_media: bool) -> list[StagedSource]:
+    """The sources of a file as they are to be written; `embeds_media`: some profile embeds files as such."""
+    return [_stage(space_id, read.file, record, read.state, embeds_media) for record in read.records]
+
+
+def is_same(source: StagedSource, before: SourceState) -> bool:
+    """Whether a source can be read, and its version is the one that is stored."""
+    return (
+        before.checksum == source.checksum
+        and source.status == "processing"
+        and before.status in ("queued", "processing", "ready")
+    )
+
+
+def vanished(staged: Sequence[StagedSource], old: Iterable[UUID]) -> list[UUID]:
+    """Sources of the file that are in it no more. Where a part of the file could not be read, none is taken
+    for gone: it may be the part that holds it."""
+    if any(source.status == "failed" for source in staged):
+        return []
+    there = {source.id for source in staged}
+    return [known for known in old if known not in there]
+
+
 class _Reader:
     """Reads files, and writes their sources in batches of whole files. `media`: files are embedded as such."""
 
     def __init__(self, connection: Connection, root: Root, report: SyncReport, media: bool) -> None:
         self._connection, self._root, self._report, self._media = connection, root, report, media
-        self._read: list[tuple[SourceFile, FileState | None, list[Record]]] = []
-        self._touched: list[tuple[SourceFile, FileState]] = []
+        self._batch: list[FileRead] = []
 
     def read(self, file: SourceFile, known: FileState | None) -> None:
-        """Read and parse one file; one that cannot be read becomes a failed record."""
-        try:
-            content = read_content(file)
-        except (OSError, SourceError) as error:
-            failed = Record("", file.path_in_root, "failed", error=f"cannot be read: {error}")
-            # Without a remembered state the file is tried again at the next scan.
-            self._read.append((file, None, [failed]))
-            return
-        self._report.bytes_read += len(content.data)
-        state = _state(file, content)
-        if known is not None and (known.checksum, known.parser_version) == (state.checksum, PARSER_VERSION):
-            self._touched.append((file, state))
-        else:
-            self._read.append((file, state, _parse(content, file)))
-        if sum(len(records) for _, _, records in self._read) >= BATCH_RECORDS or len(self._read) >= BATCH_FILES:
+        """Read one file, and write what has been read if that is enough for a batch."""
+        read = read_file(file, known)
+        self._report.bytes_read += read.size
+        self._batch.append(read)
+        if is_batch(self._batch):
             self.flush()
 
     def flush(self) -> None:
         """Write what has been read so far, in one transaction."""
-        if not self._read and not self._touched:
+        if not self._batch:
             return
+        changed = [read for read in self._batch if not read.is_touched]
+        touched = [read.file.uri for read in self._batch if read.is_touched]
         with self._connection.transaction():
             set_scope(self._connection, {"tenant": self._root.tenant})
-            known = store.sources_of_files(
-                self._connection, self._root, [hash_uri(file.uri) for file, _, _ in self._read]
-            )
+            hashes = [hash_uri(read.file.uri) for read in changed]
+            known = store.sources_of_files(self._connection, self._root, hashes)
             staged: list[StagedSource] = []
             gone: list[UUID] = []
-            for file, state, records in self._read:
-                file_hash = hash_uri(file.uri)
+            for read, file_hash in zip(changed, hashes, strict=True):
                 old = {source.id: source for source in known if source.file_hash == file_hash}
-                staged += self._changed(file, records, old, state)
-                gone += _vanished(records, old, self._root, file)
-                if state is not None:
-                    store.remember_file(self._connection, self._root, file.uri, state)
+                found = staged_sources(self._root.space_id, read, self._media)
+                staged += self._changed(found, old)
+                gone += vanished(found, old)
             store.write_sources(self._connection, self._root, staged)
             self._report.deleted += store.delete_sources(self._connection, self._root, gone)
-            for file, state in self._touched:
-                store.remember_file(self._connection, self._root, file.uri, state)
-        touched = [file.uri for file, _ in self._touched]
-        self._read, self._touched = [], []
+            for read in self._batch:
+                if read.state is not None:
+                    store.remember_file(self._connection, self._root, read.file.uri, read.state)
+        self._batch = []
         _count_kept(self._connection, self._root, touched, self._report)
 
-    def _changed(
-        self, file: SourceFile, records: list[Record], old: dict[UUID, SourceState], state: FileState | None
-    ) -> list[StagedSource]:
+    def _changed(self, found: Iterable[StagedSource], old: Mapping[UUID, SourceState]) -> list[StagedSource]:
         staged = []
-        for record in records:
-            source = _stage(self._root, file, record, state, self._media)
+        for source in found:
             before = old.get(source.id)
-            if (
-                before is not None
-                and before.checksum == source.checksum
-                and source.status == "processing"
-                and before.status in ("queued", "processing", "ready")
-            ):
+            if before is not None and is_same(source, before):
                 self._report.unchanged += 1
                 if before.media != source.media:
                     staged.append(source)  # the same text in another file
@@ -250,10 +284,6 @@ def _state(file: SourceFile, content: Content) -> FileState:
     return FileState(file.size, file.mtime_ns, checksum, PARSER_VERSION, content.etag, content.last_modified)
 
 
-def _parse(content: Content, file: SourceFile) -> list[Record]:
-    return parse_file(content.data, file.path_in_root, content.content_type)
-
-
 def _external_id(file: SourceFile, record: Record) -> str:
     return f"{file.uri}#{record.key}" if record.key else file.uri
 
@@ -275,7 +305,9 @@ def _checksum(record: Record, state: FileState | None, media: StoredMedia | None
     return bytes_checksum(f"{checksum}|{media.checksum}".encode()) if media else checksum
 
 
-def _stage(root: Root, file: SourceFile, record: Record, state: FileState | None, embeds_media: bool) -> StagedSource:
+def _stage(
+    space_id: UUID, file: SourceFile, record: Record, state: FileState | None, embeds_media: bool
+) -> StagedSource:
     external_id = _external_id(file, record)
     document = record.document
     media = stored_media(record, state.checksum) if state else None
@@ -283,7 +315,7 @@ def _stage(root: Root, file: SourceFile, record: Record, state: FileState | None
     # What relevance labels call a document: the record's own id, or the file's place under its root.
     metadata.setdefault("doc_id", file.path_in_root)
     return StagedSource(
-        id=source_id(root.space_id, external_id),
+        id=source_id(space_id, external_id),
         file_hash=hash_uri(file.uri),
         source_type=record.source_type,
         external_id=external_id,
@@ -296,12 +328,3 @@ def _stage(root: Root, file: SourceFile, record: Record, state: FileState | None
         media=media,
         signature=signature_of(document) if document and record.status == "ready" else None,
     )
-
-
-def _vanished(records: list[Record], old: dict[UUID, SourceState], root: Root, file: SourceFile) -> list[UUID]:
-    """Sources of the file that are in it no more. Where a part of the file could not be read, none is taken
-    for gone: it may be the part that holds it."""
-    if any(record.status == "failed" for record in records):
-        return []
-    there = {source_id(root.space_id, _external_id(file, record)) for record in records}
-    return [known for known in old if known not in there]
