@@ -187,7 +187,7 @@ def _with_labels(context: dg.AssetExecutionContext, database: Database, config: 
 
 
 def _unknown_labels(database: Database, tenant: str, one: _Judged) -> int:
-    with database.transaction("ingest", {"tenant": tenant}) as connection:
+    with database.work(tenant) as connection:
         known = document_ids(connection, spaces_of(connection, tenant, one.bot)[0])
     return len(labels_of_unknown_documents(one.evalset, known))
 
@@ -253,7 +253,7 @@ def _check(judged: list[_Judged]) -> dg.AssetCheckResult:
 
 
 def _earlier(database: Database, tenant: str, one: _Judged) -> EarlierRun | None:
-    with database.transaction("ingest", {"tenant": tenant}) as connection:
+    with database.work(tenant) as connection:
         return previous_run(connection, one.run_id)
 
 

@@ -80,7 +80,7 @@ def import_set(database: Database, tenant: str, bot: str, folder: Path) -> EvalS
     if corpus is not None:
         add_tenant(database, tenant, bot)
         add_root(database, tenant, bot, str(corpus))
-    with database.transaction("ingest", {"tenant": tenant}) as connection:
+    with database.work(tenant) as connection:
         return save_eval_set(connection, spaces_of(connection, tenant, bot)[0], evalset).evalset
 
 
@@ -90,7 +90,7 @@ def stored_set(database: Database, tenant: str, bot: str) -> StoredSet:
     Raises:
         UsageError: it has none.
     """
-    with database.transaction("ingest", {"tenant": tenant}) as connection:
+    with database.work(tenant) as connection:
         return latest_eval_set(connection, spaces_of(connection, tenant, bot)[0])
 
 
@@ -228,7 +228,7 @@ class _Bench:
                 self.set = save_eval_set(connection, self._space, evalset, imported=False)
 
     def _transaction(self) -> AbstractContextManager[Connection]:
-        return self.database.transaction("ingest", {"tenant": self._tenant})
+        return self.database.work(self._tenant)
 
     def profile(self, name: str) -> BuiltProfile:
         for built in self._built:

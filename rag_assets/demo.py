@@ -118,7 +118,7 @@ def _check_isolation(database: Database) -> int:
     """
     compared = 0
     for tenant, bot in BOTS.items():
-        with database.transaction("ingest", {"tenant": tenant}) as connection:
+        with database.work(tenant) as connection:
             own = {source["source_id"] for source in sources_overview(connection, tenant, bot)}
         for question in QUESTIONS:
             _, found = run_search(database, question.text, tenant, bot, k=20)

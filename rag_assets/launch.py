@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING
 import psycopg
 from psycopg import conninfo
 
-from rag_assets.errors import DatabaseRefused, DatabaseUnavailable, UsageError
+from rag_assets.errors import DatabaseRefused, UsageError
 from rag_assets.settings import Settings, bundled
-from rag_assets.store.database import Database, describe, ensure_database, sqlalchemy_url
+from rag_assets.store.database import Database, ensure_database, sqlalchemy_url
 from rag_assets.store.server import start_server
 
 if TYPE_CHECKING:
@@ -103,8 +103,6 @@ def _storage_url(settings: Settings) -> str:
             f"Dagster needs a database of its own, and the user of DATABASE_URL may not create {name!r}. "
             "Create it, or set DAGSTER_PG_URL=postgresql+psycopg2://..."
         ) from error
-    except psycopg.OperationalError as error:
-        raise DatabaseUnavailable(f"cannot connect to {describe(url)}: {error}") from error
 
 
 @contextmanager
@@ -161,7 +159,9 @@ def materialize_ingest(
     began = time.monotonic()
     enable_pair(database, tenant, bot, profile)
     from rag_assets.materialize import outcome_of, run_both
+    from rag_assets.resources import share
 
+    share(database)
     with dagster_instance(settings) as instance:
         results = run_both(instance, tenant, bot, profile, batch)
     return outcome_of(results, bot, time.monotonic() - began)

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from threading import Lock
+
 import dagster as dg
 
 from rag_assets.store.database import Database
 from rag_assets.store.migrate import is_current, migrate
 from rag_assets.store.profiles import seed_specs
 
-_prepared: set[str] = set()
+_ready: dict[str, Database] = {}
+_one_at_a_time = Lock()
+
+
+def share(database: Database) -> None:
+    """Let the steps of this process work on `database`, which is ready, over the connections that it keeps."""
+    _ready[database.url] = database
 
 
 class Postgres(dg.ConfigurableResource[None]):
@@ -22,16 +30,17 @@ class Postgres(dg.ConfigurableResource[None]):
     def database(self) -> Database:
         """The database, migrated to the current schema.
 
-        The schema is looked at once per process and URL: each step asks for the database.
+        One for each process and URL: each step asks for it, and all share its connections.
 
         Raises:
             DatabaseUnavailable, DatabaseRefused: it cannot be reached or must not be used.
         """
         database = Database(self.url) if self.url else Database.from_settings()
-        if database.url not in _prepared:
-            prepare(database)
-            _prepared.add(database.url)
-        return database
+        with _one_at_a_time:
+            if database.url not in _ready:
+                prepare(database)
+                share(database)
+            return _ready[database.url]
 
 
 def prepare(database: Database) -> None:

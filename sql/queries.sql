@@ -122,7 +122,7 @@ CREATE TEMP TABLE IF NOT EXISTS staged_sources (
     id uuid, file_hash bytea, source_type text, external_id text, name text, canonical_url text,
     checksum text, status text, error_message text, locale text, content_type text, metadata text, media text,
     title text, text text, blocks text
-) ON COMMIT DELETE ROWS
+) ON COMMIT DROP
 
 -- copy_staged_sources --
 COPY staged_sources FROM STDIN
@@ -267,7 +267,7 @@ SELECT content_hash, embedding FROM rag.embedding_cache
 WHERE tenant_id = %(tenant)s AND model_key = %(model_key)s AND role = %(role)s AND content_hash = ANY(%(hashes)s)
 
 -- staged_vectors_table --
-CREATE TEMP TABLE IF NOT EXISTS staged_vectors (content_hash bytea, embedding vector) ON COMMIT DELETE ROWS
+CREATE TEMP TABLE IF NOT EXISTS staged_vectors (content_hash bytea, embedding vector) ON COMMIT DROP
 
 -- copy_staged_vectors --
 COPY staged_vectors FROM STDIN (FORMAT binary)
@@ -281,7 +281,7 @@ ON CONFLICT (tenant_id, model_key, role, content_hash) DO UPDATE SET embedding =
 CREATE TEMP TABLE IF NOT EXISTS staged_chunks (
     id uuid, source_id uuid, chunk_index int, content text, lexical_text text, token_count int,
     citation text, metadata text, embedding vector
-) ON COMMIT DELETE ROWS
+) ON COMMIT DROP
 
 -- count_usage --
 INSERT INTO rag.embedding_usage AS u (tenant_id, bot_id, profile, model_key, role, items, cache_hits, tokens, cost_usd)
@@ -496,14 +496,17 @@ SELECT count(*) FROM rag.source_profiles WHERE embedding_profile_id = %(profile)
 
 -- chunks_since_statistics --
 -- How many chunks there are, and how many of them lexemes were not counted in.
-SELECT count(*), count(*) FILTER (WHERE i.statistics_at IS NULL OR c.created_at >= i.statistics_at)
+SELECT count(*) AS chunks,
+       count(*) FILTER (WHERE i.statistics_at IS NULL OR c.created_at >= i.statistics_at) AS uncounted
 FROM rag.knowledge_chunks c
 JOIN rag.index_state i ON i.embedding_profile_id = c.embedding_profile_id
 WHERE c.embedding_profile_id = {profile}
 
 -- index_state --
-SELECT average_length, chunks_at_statistics, chunks_at_hnsw, ef_search, recall_at_10
-FROM rag.index_state WHERE embedding_profile_id = %(profile)s
+SELECT average_length, chunks_at_statistics, chunks_at_hnsw FROM rag.index_state WHERE embedding_profile_id = %(profile)s
+
+-- lexeme_count --
+SELECT count(*) FROM rag.lexeme_stats WHERE embedding_profile_id = %(profile)s
 
 -- forget_lexeme_stats --
 DELETE FROM rag.lexeme_stats WHERE embedding_profile_id = %(profile)s

@@ -36,6 +36,7 @@ def template(server_url: str) -> str:
     migrate(database)
     seed_specs(database)
     add_spec(database, HASH_PROFILE)
+    database.close()
     return TEMPLATE
 
 

@@ -32,7 +32,7 @@ _POLL_S = 30.0  # of one tick, which may take 60 s
 def embedding_batches(context: dg.SensorEvaluationContext, postgres: Postgres) -> dg.SensorResult | dg.SkipReason:
     try:
         database = postgres.database()
-        with database.transaction("ingest", {}) as connection:
+        with database.work() as connection:
             names = tenants_with_open_jobs(connection)
     except DatabaseUnavailable as error:
         return dg.SkipReason(f"the database is not available: {error}")
@@ -60,7 +60,7 @@ def _works(context: dg.SensorEvaluationContext, database: Database, names: Seque
 
 
 def _of_tenant(database: Database, tenant: str, due: Sequence[Job]) -> list[Work]:
-    with database.transaction("ingest", {"tenant": tenant}) as connection:
+    with database.work(tenant) as connection:
         built = built_profiles(connection, tenant) if due else []
     ended = defaultdict(list)
     for job in due:

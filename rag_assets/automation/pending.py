@@ -9,7 +9,7 @@ from rag_assets.automation.work import Look, Work, digest
 from rag_assets.errors import SourceError
 from rag_assets.ingest.sources import RootChanges, decide
 from rag_assets.sources.scan import scan_root
-from rag_assets.store.database import Connection, Database, set_scope
+from rag_assets.store.database import Database
 from rag_assets.store.profiles import BuiltProfile, built_profiles
 from rag_assets.store.sources import FileState, file_states, profile_lag
 from rag_assets.store.tenants import Root, list_roots
@@ -25,24 +25,22 @@ def look_at(database: Database, tenant: str, looked: Mapping[str, int], now: flo
     looked at. Remote roots are listed every 15 minutes; `looked` says when that was.
     """
     look = Look()
-    with database.connect("ingest") as connection:
-        with connection.transaction():
-            set_scope(connection, {"tenant": tenant})
-            roots = list_roots(connection, tenant)
-            profiles = built_profiles(connection, tenant)
-        look.roots = len(roots)
-        parts: list[object] = []
-        for root in roots:
-            last = looked.get(str(root.id), 0)
-            if is_remote(root.uri):
-                if now - last < REMOTE_EVERY_S:
-                    look.looked[str(root.id)] = last
-                    continue
-                look.looked[str(root.id)] = int(now)
-            parts += _look_at_root(connection, root, look)
-        if parts:
-            look.works.append(Work(tenant, None, digest(parts), f"{len(parts)} files new, changed or gone"))
-        look.works += _behind(connection, tenant, profiles)
+    with database.work(tenant) as connection:
+        roots = list_roots(connection, tenant)
+        profiles = built_profiles(connection, tenant)
+    look.roots = len(roots)
+    parts: list[object] = []
+    for root in roots:
+        last = looked.get(str(root.id), 0)
+        if is_remote(root.uri):
+            if now - last < REMOTE_EVERY_S:
+                look.looked[str(root.id)] = last
+                continue
+            look.looked[str(root.id)] = int(now)
+        parts += _look_at_root(database, root, look)
+    if parts:
+        look.works.append(Work(tenant, None, digest(parts), f"{len(parts)} files new, changed or gone"))
+    look.works += _behind(database, tenant, profiles)
     look.pairs = {(tenant, built.profile.name) for built in profiles}
     return look
 
@@ -52,9 +50,8 @@ def is_remote(uri: str) -> bool:
     return "://" in uri and not uri.lower().startswith("file:")
 
 
-def _look_at_root(connection: Connection, root: Root, look: Look) -> list[object]:
-    with connection.transaction():
-        set_scope(connection, {"tenant": root.tenant})
+def _look_at_root(database: Database, root: Root, look: Look) -> list[object]:
+    with database.work(root.tenant) as connection:
         known = file_states(connection, root)
     try:
         listing = scan_root(root.uri, known)
@@ -71,12 +68,11 @@ def to_do(root: Root, changes: RootChanges, known: Mapping[str, FileState]) -> l
     ]
 
 
-def _behind(connection: Connection, tenant: str, profiles: Sequence[BuiltProfile]) -> list[Work]:
+def _behind(database: Database, tenant: str, profiles: Sequence[BuiltProfile]) -> list[Work]:
     """Work for each profile that has sources to publish or to take away, for all bots that have it."""
     counts: dict[str, int] = defaultdict(int)
     parts: dict[str, list[object]] = defaultdict(list)
-    with connection.transaction():
-        set_scope(connection, {"tenant": tenant})
+    with database.work(tenant) as connection:
         for built in profiles:
             lag = profile_lag(connection, built.id)
             if lag.sources:

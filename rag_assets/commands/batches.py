@@ -44,14 +44,14 @@ def batches(
     """
     job_id = _job_id(cancel) if cancel is not None else None
     with ready_database() as database:
-        with database.transaction("ingest", {"tenant": tenant}) as connection:
+        with database.work(tenant) as connection:
             spaces_of(connection, tenant, bot)
         if job_id is not None:
             from rag_assets.ingest.batch_api.collect import cancel_job
 
             found = [cancel_job(database, tenant, job_id)]
         else:
-            with database.transaction("ingest", {"tenant": tenant}) as connection:
+            with database.work(tenant) as connection:
                 found = list_jobs(connection, tenant, bot)
     payload = {"tenant": tenant, "jobs": [_payload(job) for job in found]}
     return Answer(payload, lambda console: _show(console, tenant, found))

@@ -52,7 +52,7 @@ def list_tenants(as_json: Json = False) -> Answer:
 
 def list_profiles(as_json: Json = False) -> Answer:
     """List the profiles that any bot may be ingested with."""
-    with ready_database() as database, database.transaction("ingest", {}) as connection:
+    with ready_database() as database, database.work() as connection:
         profiles = list_specs(connection)
 
     def show(console: Console) -> None:
@@ -68,7 +68,7 @@ def show_profile(
     name: Annotated[str, typer.Argument(help="Name of the profile.", callback=key("profile"))], as_json: Json = False
 ) -> Answer:
     """Show everything that one profile fixes."""
-    with ready_database() as database, database.transaction("ingest", {}) as connection:
+    with ready_database() as database, database.work() as connection:
         profile = get_spec(connection, name)
     return Answer(profile_payload(profile), lambda console: _show_profile(console, profile))
 
@@ -83,7 +83,7 @@ def diff_profiles(
     as_json: Json = False,
 ) -> Answer:
     """Show in what two profiles differ. Without a difference their chunks, vectors and indexes are equal."""
-    with ready_database() as database, database.transaction("ingest", {}) as connection:
+    with ready_database() as database, database.work() as connection:
         one, other = (_flat(get_spec(connection, name).model_dump(mode="json")) for name in (first, second))
     found = {
         name: [one.get(name), other.get(name)]

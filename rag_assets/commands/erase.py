@@ -107,7 +107,7 @@ def _remove_work(settings: Settings, tenant: str, bot: str | None) -> tuple[int,
 
 def _abandon_jobs(database: Database, tenant: str, bot: str | None) -> tuple[int, list[str]]:
     """Stop and delete what the provider has of the tenant's batch jobs; how many, and what was not possible."""
-    with database.transaction("ingest", {"tenant": tenant}) as connection:
+    with database.work(tenant) as connection:
         if not list_jobs(connection, tenant, bot, unfinished=True):
             return 0, []
     # Only now: it loads the provider's library.

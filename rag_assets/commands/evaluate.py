@@ -180,7 +180,7 @@ def number_text(value: float | None, digits: int) -> str:
 
 
 def _unknown_documents(database: Database, tenant: str, bot: str, evalset: EvalSet) -> tuple[str, ...]:
-    with database.transaction("ingest", {"tenant": tenant}) as connection:
+    with database.work(tenant) as connection:
         known = document_ids(connection, spaces_of(connection, tenant, bot)[0])
     return labels_of_unknown_documents(evalset, known)
 

@@ -74,7 +74,7 @@ def ingest(
 
 
 def _forget_unread(database: Database, tenant: str, bot: str) -> None:
-    with database.transaction("ingest", {"tenant": tenant}) as connection:
+    with database.work(tenant) as connection:
         forget_unread_files(connection, tenant, bot)
 
 
@@ -109,14 +109,14 @@ def ingest_roots(
 
 
 def _require_batches(database: Database, name: str) -> None:
-    with database.transaction("ingest", {}) as connection:
+    with database.work() as connection:
         require_batches(get_spec(connection, name))
 
 
 def _checked_profile(database: Database, tenant: str, bot: str, roots: Sequence[str], profile: str | None) -> str:
     """The profile to build, once it is known that the request can be carried out."""
     known = exists(database, tenant, bot)
-    with database.transaction("ingest", {"tenant": tenant}) as connection:
+    with database.work(tenant) as connection:
         active = None
         if known or not roots:
             active = spaces_of(connection, tenant, bot)[0].active_profile_id
@@ -130,7 +130,7 @@ def _checked_profile(database: Database, tenant: str, bot: str, roots: Sequence[
 
 def _dry_run(database: Database, tenant: str, bot: str, roots: Sequence[str], profile: str | None) -> Answer:
     name = _checked_profile(database, tenant, bot, roots, profile)
-    with database.transaction("ingest", {}) as connection:
+    with database.work() as connection:
         spec = get_spec(connection, name)
     plan = make_plan(database, tenant, bot, roots, Demand(database, tenant, spec))
     price = price_of(database, tenant, spec, plan.work)

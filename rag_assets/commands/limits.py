@@ -88,7 +88,7 @@ def _check_model(provider: str, model: str | None) -> None:
 
 
 def _limits(database: Database, tenant: str | None, provider: str | None) -> dict[str, Any]:
-    with database.transaction("ingest", {"tenant": tenant}) as connection:
+    with database.work(tenant) as connection:
         if tenant is not None:
             spaces_of(connection, tenant)
         found = [asdict(limit) for limit in rate_limits(connection, provider)]
@@ -131,7 +131,7 @@ def profile_limit(
     Nothing of this changes a vector, so it may be changed at any time.
     """
     with ready_database() as database:
-        with database.transaction("ingest", {}) as connection:
+        with database.work() as connection:
             spec = get_spec(connection, name)
         if mode is SubmitMode.batch and not spec.model_info.has_batch_api:
             known = f"providers with one: {batch_providers()}"
@@ -144,7 +144,7 @@ def profile_limit(
                 no_max_cost=no_max_cost,
                 mode=mode.value if mode else None,
             )
-        with database.transaction("ingest", {}) as connection:
+        with database.work() as connection:
             settings = profile_settings(connection, name)
     payload = {"profile": name, **asdict(settings)}
     return Answer(payload, lambda console: _show_settings(console, payload))

@@ -35,7 +35,7 @@ def plan(
     estimated, for English mostly up to 20 % too high; a provider's bill is the truth.
     """
     with ready_database() as database, shown(silent=as_json):
-        with database.transaction("ingest", {"tenant": tenant}) as connection:
+        with database.work(tenant) as connection:
             spec = get_spec(connection, profile)
             bots = [space.bot for space in spaces_of(connection, tenant, bot)]
             if bot is not None and not list_roots(connection, tenant, bot):

@@ -92,7 +92,7 @@ def add_profile(
         options=_options(base_url, option or []),
     )
     with ready_database() as database:
-        with database.transaction("ingest", {}) as connection:
+        with database.work() as connection:
             known = {spec.name for spec in list_specs(connection)}
         add_spec(database, profile)
     created = name not in known

@@ -96,7 +96,7 @@ def events(
     as_json: Json = False,
 ) -> Answer:
     """List what happened to a bot's profiles: created, ready, promoted, forced, rolled back, and by whom."""
-    with ready_database() as database, database.transaction("ingest", {"tenant": tenant}) as connection:
+    with ready_database() as database, database.work(tenant) as connection:
         spaces_of(connection, tenant, bot)
         rows = connection.execute(query("list_events"), {"tenant": tenant, "bot": bot, "limit": limit}).fetchall()
     found = [
@@ -116,7 +116,7 @@ def _show_events(console: Console, found: list[dict[str, Any]]) -> None:
 
 
 def _canary_so_far(database: Any, tenant: str, bot: str) -> str:
-    with database.transaction("ingest", {"tenant": tenant}) as connection:
+    with database.work(tenant) as connection:
         pointers = pointers_of(connection, spaces_of(connection, tenant, bot)[0])
         for built in built_profiles(connection, tenant, bot):
             if built.id == pointers.canary:

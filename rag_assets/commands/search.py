@@ -177,7 +177,7 @@ def snippet(content: str, words: Sequence[str], width: int = SNIPPET_CHARS) -> s
 
 def sources(tenant: Tenant, bot: Bot, as_json: Json = False) -> Answer:
     """List a bot's sources with their state, in each of its profiles."""
-    with ready_database() as database, database.transaction("ingest", {"tenant": tenant}) as connection:
+    with ready_database() as database, database.work(tenant) as connection:
         spaces_of(connection, tenant, bot)
         roots = [root.uri for root in list_roots(connection, tenant, bot)]
         found = sources_overview(connection, tenant, bot)

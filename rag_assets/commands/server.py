@@ -20,7 +20,7 @@ def up(as_json: Json = False) -> Answer:
     settings = load_settings()
     database = connect(settings)
     applied = set_up(database)
-    with database.transaction("ingest", {}) as connection:
+    with database.work() as connection:
         profiles = [profile.name for profile in list_specs(connection)]
     payload: dict[str, Any] = {
         "database": describe(database.url),

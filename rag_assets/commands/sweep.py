@@ -83,7 +83,7 @@ def tune(
 
 
 def _complete_profiles(database: Database, tenant: str, bot: str) -> list[str]:
-    with database.transaction("ingest", {"tenant": tenant}) as connection:
+    with database.work(tenant) as connection:
         spaces_of(connection, tenant, bot)
     built = enabled_profiles(database, tenant, bot=bot)
     names = [one.profile.name for one in built if one.status in ("ready", "active")]

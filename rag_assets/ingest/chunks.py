@@ -105,7 +105,7 @@ def chunk_pending(database: Database, profiles: Sequence[BuiltProfile]) -> tuple
 
 
 def _chunk_profile(database: Database, built: BuiltProfile, report: ChunkReport) -> pa.Table:
-    with database.transaction("ingest", {"tenant": built.tenant}) as connection:
+    with database.work(built.tenant) as connection:
         pending = pending_sources(connection, built.id)
         pages = pages_of(connection, built, pending)
     rows: list[tuple[Any, ...]] = []
@@ -120,10 +120,10 @@ def _chunk_profile(database: Database, built: BuiltProfile, report: ChunkReport)
                 rows += _rows(built, cut)
             bar.advance(1)
     if failed:
-        with Publisher(database, built) as publisher:
-            for source, error_text in failed:
-                name = publisher.fail(source.id, source.checksum, error_text)
-                report.failures.append(Failure(built.bot, name, error_text))
+        publisher = Publisher(database, built)
+        for source, error_text in failed:
+            name = publisher.fail(source.id, source.checksum, error_text)
+            report.failures.append(Failure(built.bot, name, error_text))
     report.chunks += len(rows)
     report.tokens += sum(row[7] for row in rows)
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(CHUNK_SCHEMA)

@@ -86,11 +86,9 @@ def _embed_profile(
 ) -> pa.Table:
     embedder = embedder_for(built.profile)
     texts = embedding_texts(chunks)
-    with (
-        stage(f"embed {built.bot}", len(texts)) as bar,
-        PgVectorCache(database, built.tenant, built.bot, built.profile.name) as cache,
-        PgGate(database, built.tenant, built.bot, built.profile) as gate,
-    ):
+    cache = PgVectorCache(database, built.tenant, built.bot, built.profile.name)
+    gate = PgGate(database, built.tenant, built.bot, built.profile)
+    with stage(f"embed {built.bot}", len(texts)) as bar:
         backlog = backfill(database, built, texts, cache, gate, batch)
         held = [backlog.held_by(text) for text in texts]
         # Whatever else the source of a waiting text needs is embedded now, so that it is not missing later.
@@ -151,12 +149,12 @@ def _without_refused(
     """Record the sources that hold a refused text as failed, and return the chunks of the others."""
     sources = table["source_id"].to_pylist()
     reasons = {sources[row]: reason for row, reason in sorted(refused.items(), reverse=True)}
-    with Publisher(database, built) as publisher:
-        for source, reason in reasons.items():
-            row = table.slice(sources.index(source), 1).to_pylist()[0]
-            text = f"cannot be embedded: {reason}"
-            name = publisher.fail(UUID(source), row["checksum"], text)
-            report.failures.append(Failure(built.bot, name, text))
+    publisher = Publisher(database, built)
+    for source, reason in reasons.items():
+        row = table.slice(sources.index(source), 1).to_pylist()[0]
+        text = f"cannot be embedded: {reason}"
+        name = publisher.fail(UUID(source), row["checksum"], text)
+        report.failures.append(Failure(built.bot, name, text))
     return table.filter(pc.invert(pc.is_in(table["source_id"], pa.array(list(reasons)))))
 
 
@@ -171,7 +169,7 @@ def _without_waiting(
     """Note which sources wait for jobs, and return the chunks of the others."""
     sources, checksums = chunks["source_id"].to_pylist(), chunks["checksum"].to_pylist()
     waiting = {(sources[row], checksums[row], one.job) for row, one in enumerate(held) if one is not None}
-    with database.transaction("ingest", {"tenant": built.tenant, "bot": built.bot}) as connection:
+    with database.work(built.tenant, built.bot) as connection:
         wait_for_jobs(
             connection, built, [Waiting(UUID(source), checksum, job) for source, checksum, job in waiting if job]
         )
@@ -183,7 +181,7 @@ def _without_waiting(
 
 def _progress(database: Database, built: BuiltProfile, chunks: pa.Table) -> None:
     sources = [UUID(source) for source in pc.unique(chunks["source_id"]).to_pylist()]
-    with database.transaction("ingest", {"tenant": built.tenant}) as connection:
+    with database.work(built.tenant) as connection:
         show_progress(connection, sources, 80)
 
 

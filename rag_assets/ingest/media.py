@@ -109,11 +109,9 @@ def embed_media(database: Database, built: BuiltProfile, files: pa.Table, with_t
     """
     rows = files.to_pylist()
     reader = _Reader()
-    with (
-        stage(f"embed files {built.bot}", len(rows)) as bar,
-        PgVectorCache(database, built.tenant, built.bot, built.profile.name) as cache,
-        PgGate(database, built.tenant, built.bot, built.profile) as gate,
-    ):
+    cache = PgVectorCache(database, built.tenant, built.bot, built.profile.name)
+    gate = PgGate(database, built.tenant, built.bot, built.profile)
+    with stage(f"embed files {built.bot}", len(rows)) as bar:
         # A profile that is multimodal has a model that embeds files.
         embedder = cast(MediaEmbedder, embedder_for(built.profile))
         wanted = [_file(reader, row, json.loads(values["media"])) for row, values in enumerate(rows)]
@@ -153,9 +151,9 @@ def _explain(
 def _record(database: Database, built: BuiltProfile, failed: Sequence[tuple[dict[str, Any], str]]) -> set[str]:
     """Record failures against their sources, and return the ids of these."""
     if failed:
-        with Publisher(database, built) as publisher:
-            for values, reason in failed:
-                publisher.fail(UUID(values["source_id"]), values["checksum"], reason)
+        publisher = Publisher(database, built)
+        for values, reason in failed:
+            publisher.fail(UUID(values["source_id"]), values["checksum"], reason)
     return {values["source_id"] for values, _ in failed}
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from rag_assets.errors import UnknownProfile
-from rag_assets.store.database import Database, set_scope
+from rag_assets.store.database import Database
+from rag_assets.store.partitions import partition_exists
 from rag_assets.store.profiles import BuiltProfile, built_profiles, enable_profile, get_spec
 from rag_assets.store.tenants import spaces_of
 
@@ -14,8 +15,7 @@ def enable_pair(database: Database, tenant: str, bot: str, name: str) -> BuiltPr
     Raises:
         UnknownTenant, UnknownBot, UnknownProfile: before anything is written.
     """
-    with database.connect("ingest") as connection:
-        set_scope(connection, {"tenant": tenant})
+    with database.work(tenant) as connection:
         spec = get_spec(connection, name)
         space = spaces_of(connection, tenant, bot)[0]
     return enable_profile(database, space, spec)
@@ -25,7 +25,7 @@ def enabled_profiles(
     database: Database, tenant: str, name: str | None = None, bot: str | None = None
 ) -> list[BuiltProfile]:
     """What is enabled of a tenant: of one profile, of one bot, or of all."""
-    with database.transaction("ingest", {"tenant": tenant}) as connection:
+    with database.work(tenant) as connection:
         return built_profiles(connection, tenant, bot, name)
 
 
@@ -35,11 +35,15 @@ def require_pair(database: Database, tenant: str, name: str, bot: str | None = N
     Raises:
         UnknownProfile: the pair is not enabled; says how to enable it.
     """
-    found = enabled_profiles(database, tenant, name, bot)
+    with database.work(tenant) as connection:
+        found = built_profiles(connection, tenant, bot, name)
+        incomplete = [built for built in found if not partition_exists(connection, built.id)]
     if not found:
         who = f"bot {bot!r} of tenant {tenant!r}" if bot else f"tenant {tenant!r}"
         raise UnknownProfile(
             f"profile {name!r} is not enabled for {who}. Enable it with: "
             f"rag ingest --tenant {tenant} --bot {bot or 'BOT'} --profile {name}"
         )
-    return [enable_pair(database, built.tenant, built.bot, built.profile.name) for built in found]
+    for built in incomplete:
+        enable_pair(database, built.tenant, built.bot, built.profile.name)
+    return found

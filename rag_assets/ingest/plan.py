@@ -157,7 +157,7 @@ class Demand:
 def price_of(database: Database, tenant: str, profile: EmbeddingProfile, work: Work) -> Price:
     """What the work would cost this tenant. The time is that of the slowest rate limit, its first window included."""
     info = profile.model_info
-    with database.transaction("ingest", {"tenant": tenant}) as connection:
+    with database.work(tenant) as connection:
         limits = rate_limits(connection, profile.provider, profile.model)
         settings = profile_settings(connection, profile.name)
         spent = spent_usd(connection, tenant, profile.name)
@@ -184,7 +184,7 @@ class _Scanned:
 def make_plan(database: Database, tenant: str, bot: str, given: Sequence[str], demand: Demand) -> Plan:
     """Look at the remembered roots and the `given` ones, and at what the profile has not published yet."""
     plan = Plan()
-    with database.transaction("ingest", {"tenant": tenant}) as connection:
+    with database.work(tenant) as connection:
         roots = list_roots(connection, tenant, bot)
         fresh = [uri for uri in given if uri not in {root.uri for root in roots}]
         wanted: list[tuple[str, Root | None]] = [(root.uri, root) for root in roots]

@@ -5,24 +5,21 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from dataclasses import dataclass, field
-from queue import Queue
 from typing import Any
 from uuid import UUID
 
 import numpy as np
-import psycopg
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from rag_assets.errors import SourceError
 from rag_assets.ingest.embeddings import vectors_of
 from rag_assets.ingest.repeated_pages import duplicate_versions
 from rag_assets.ingest.sources import Failure
 from rag_assets.progress import stage
 from rag_assets.store.database import Database
-from rag_assets.store.failures import first_line
 from rag_assets.store.profiles import BuiltProfile
 from rag_assets.store.publication import Publisher, StagedChunk, StagedVersion
 
@@ -61,41 +58,36 @@ def publish_chunks(database: Database, profiles: Sequence[BuiltProfile], chunks:
     report = PublishReport()
     for built in profiles:
         mine = chunks.filter(pc.equal(chunks["profile_id"], built.id))
-        with Publisher(database, built) as publisher:
-            words = pc.coalesce(mine["words"], mine["content"])
-            publisher.assume_length(words.filter(pc.not_equal(words, "")).to_pylist())
-            _publish_all(database, built, mine, report)
-            if repeats := duplicate_versions(database, built):
-                report.duplicates += publisher.publish(repeats).sources
-            report.withdrawn += publisher.withdraw()
-            if publisher.complete():
-                report.activated.append(built.bot)
-            sources, served = publisher.counts()
-            report.serving_sources += sources
-            report.serving_chunks += served
+        publisher = Publisher(database, built)
+        words = pc.coalesce(mine["words"], mine["content"])
+        publisher.assume_length(words.filter(pc.not_equal(words, "")).to_pylist())
+        _publish_all(publisher, built, mine, report)
+        if repeats := duplicate_versions(database, built):
+            report.duplicates += publisher.publish(repeats).sources
+        report.withdrawn += publisher.withdraw()
+        if publisher.complete():
+            report.activated.append(built.bot)
+        sources, served = publisher.counts()
+        report.serving_sources += sources
+        report.serving_chunks += served
     return report
 
 
-def _publish_all(database: Database, built: BuiltProfile, chunks: pa.Table, report: PublishReport) -> None:
+def _publish_all(publisher: Publisher, built: BuiltProfile, chunks: pa.Table, report: PublishReport) -> None:
     workers = max(1, min(os.cpu_count() or 1, 4, chunks.num_rows // TRANSACTION_CHUNKS))
-    with stage(f"publish {built.bot}", chunks.num_rows) as bar, ExitStack() as stack:
-        idle: Queue[Publisher] = Queue()
-        for _ in range(workers):
-            idle.put(stack.enter_context(Publisher(database, built)))
 
-        def work(versions: list[StagedVersion]) -> tuple[PublishReport, int]:
-            publisher = idle.get()
-            try:
-                mine = PublishReport()
-                _publish(publisher, built, versions, mine)
-                return mine, sum(len(version.chunks) for version in versions)
-            finally:
-                idle.put(publisher)
+    def work(versions: list[StagedVersion]) -> tuple[PublishReport, int]:
+        mine = PublishReport()
+        _publish(publisher, built, versions, mine)
+        return mine, sum(len(version.chunks) for version in versions)
 
-        with ThreadPoolExecutor(workers, thread_name_prefix="publish") as pool:
-            for done, size in pool.map(work, _batches(chunks)):
-                report.add(done)
-                bar.advance(size)
+    with (
+        stage(f"publish {built.bot}", chunks.num_rows) as bar,
+        ThreadPoolExecutor(workers, thread_name_prefix="publish") as pool,
+    ):
+        for done, size in pool.map(work, _batches(chunks)):
+            report.add(done)
+            bar.advance(size)
 
 
 def _publish(
@@ -103,12 +95,12 @@ def _publish(
 ) -> None:
     try:
         done = publisher.publish(versions)
-    except (psycopg.DataError, psycopg.IntegrityError, psycopg.errors.ProgramLimitExceeded) as error:
+    except SourceError as error:
         if len(versions) > 1:
             for version in versions:
                 _publish(publisher, built, [version], report)
             return
-        reason = f"cannot be stored: {first_line(error)}"
+        reason = str(error)
         name = publisher.fail(versions[0].source_id, versions[0].checksum, reason)
         report.failures.append(Failure(built.bot, name, reason))
         return

@@ -66,7 +66,7 @@ def compared(pages: Sequence[Page], texts_of: Callable[[Sequence[UUID]], Mapping
 
 def duplicate_versions(database: Database, built: BuiltProfile) -> list[StagedVersion]:
     """Pending pages that add nothing to a page that the profile serves as it is now: versions without chunks."""
-    with database.transaction("ingest", {"tenant": built.tenant}) as connection:
+    with database.work(built.tenant) as connection:
         pending = pending_sources(connection, built.id)
         found = pages_of(connection, built, pending).duplicates
         if not found:

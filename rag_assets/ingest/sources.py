@@ -17,7 +17,7 @@ from rag_assets.errors import RootUnreadable, SourceError
 from rag_assets.progress import stage
 from rag_assets.sources.scan import Content, RootListing, SourceFile, read_content, scan_root
 from rag_assets.store import sources as store
-from rag_assets.store.database import Connection, Database, set_scope
+from rag_assets.store.database import Database
 from rag_assets.store.sources import FileState, SourceState, StagedSource, StoredMedia, hash_uri, source_id
 from rag_assets.store.tenants import Root, list_roots, record_scan, spaces_of
 
@@ -102,24 +102,20 @@ def sync_sources(database: Database, tenant: str, bot: str | None = None) -> Syn
         UnknownTenant, UnknownBot: nothing was scanned.
     """
     report = SyncReport()
-    with database.connect("ingest") as connection:
-        with connection.transaction():
-            set_scope(connection, {"tenant": tenant})
-            spaces_of(connection, tenant, bot)
-            roots = list_roots(connection, tenant, bot)
-        covered: dict[UUID, set[str]] = {root.space_id: set() for root in roots}
-        for root in roots:
-            report.roots += 1
-            error = _sync_root(connection, root, report, covered[root.space_id])
-            with connection.transaction():
-                set_scope(connection, {"tenant": tenant})
-                record_scan(connection, root, error)
+    with database.work(tenant) as connection:
+        spaces_of(connection, tenant, bot)
+        roots = list_roots(connection, tenant, bot)
+    covered: dict[UUID, set[str]] = {root.space_id: set() for root in roots}
+    for root in roots:
+        report.roots += 1
+        error = _sync_root(database, root, report, covered[root.space_id])
+        with database.work(tenant) as connection:
+            record_scan(connection, root, error)
     return report
 
 
-def _sync_root(connection: Connection, root: Root, report: SyncReport, covered: set[str]) -> str | None:
-    with connection.transaction():
-        set_scope(connection, {"tenant": root.tenant})
+def _sync_root(database: Database, root: Root, report: SyncReport, covered: set[str]) -> str | None:
+    with database.work(root.tenant) as connection:
         known = store.file_states(connection, root)
         media = store.embeds_media(connection, root.space_id)
     try:
@@ -132,19 +128,18 @@ def _sync_root(connection: Connection, root: Root, report: SyncReport, covered: 
     report.files += len(changes.to_read) + len(changes.kept)
     report.failures += [Failure(root.bot, error.path, error.message) for error in listing.errors]
     with stage(f"read {root.bot}", len(changes.to_read)) as bar:
-        reader = _Reader(connection, root, report, media)
+        reader = _Reader(database, root, report, media)
         for file in changes.to_read:
             reader.read(file, known.get(file.uri))
             bar.advance(1)
         reader.flush()
-    _count_kept(connection, root, changes.kept, report)
-    _delete_gone(connection, root, changes.gone, report)
+    _count_kept(database, root, changes.kept, report)
+    _delete_gone(database, root, changes.gone, report)
     return "; ".join(error.message for error in listing.errors) or None
 
 
-def _count_kept(connection: Connection, root: Root, uris: Iterable[str], report: SyncReport) -> None:
-    with connection.transaction():
-        set_scope(connection, {"tenant": root.tenant})
+def _count_kept(database: Database, root: Root, uris: Iterable[str], report: SyncReport) -> None:
+    with database.work(root.tenant) as connection:
         states = store.sources_of_files(connection, root, [hash_uri(uri) for uri in uris])
     statuses = Counter(state.status for state in states)
     report.failed += statuses["failed"]
@@ -152,11 +147,10 @@ def _count_kept(connection: Connection, root: Root, uris: Iterable[str], report:
     report.unchanged += sum(statuses.values()) - statuses["failed"] - statuses["no_text"]
 
 
-def _delete_gone(connection: Connection, root: Root, uris: Sequence[str], report: SyncReport) -> None:
+def _delete_gone(database: Database, root: Root, uris: Sequence[str], report: SyncReport) -> None:
     if not uris:
         return
-    with connection.transaction():
-        set_scope(connection, {"tenant": root.tenant})
+    with database.work(root.tenant) as connection:
         states = store.sources_of_files(connection, root, [hash_uri(uri) for uri in uris])
         report.deleted += store.delete_sources(connection, root, [state.id for state in states])
         store.forget_files(connection, root, uris)
@@ -219,8 +213,8 @@ def vanished(staged: Sequence[StagedSource], old: Iterable[UUID]) -> list[UUID]:
 class _Reader:
     """Reads files, and writes their sources in batches of whole files. `media`: files are embedded as such."""
 
-    def __init__(self, connection: Connection, root: Root, report: SyncReport, media: bool) -> None:
-        self._connection, self._root, self._report, self._media = connection, root, report, media
+    def __init__(self, database: Database, root: Root, report: SyncReport, media: bool) -> None:
+        self._database, self._root, self._report, self._media = database, root, report, media
         self._batch: list[FileRead] = []
 
     def read(self, file: SourceFile, known: FileState | None) -> None:
@@ -237,10 +231,9 @@ class _Reader:
             return
         changed = [read for read in self._batch if not read.is_touched]
         touched = [read.file.uri for read in self._batch if read.is_touched]
-        with self._connection.transaction():
-            set_scope(self._connection, {"tenant": self._root.tenant})
+        with self._database.work(self._root.tenant) as connection:
             hashes = [hash_uri(read.file.uri) for read in changed]
-            known = store.sources_of_files(self._connection, self._root, hashes)
+            known = store.sources_of_files(connection, self._root, hashes)
             staged: list[StagedSource] = []
             gone: list[UUID] = []
             for read, file_hash in zip(changed, hashes, strict=True):
@@ -248,13 +241,13 @@ class _Reader:
                 found = staged_sources(self._root.space_id, read, self._media)
                 staged += self._changed(found, old)
                 gone += vanished(found, old)
-            store.write_sources(self._connection, self._root, staged)
-            self._report.deleted += store.delete_sources(self._connection, self._root, gone)
+            store.write_sources(connection, self._root, staged)
+            self._report.deleted += store.delete_sources(connection, self._root, gone)
             for read in self._batch:
                 if read.state is not None:
-                    store.remember_file(self._connection, self._root, read.file.uri, read.state)
+                    store.remember_file(connection, self._root, read.file.uri, read.state)
         self._batch = []
-        _count_kept(self._connection, self._root, touched, self._report)
+        _count_kept(self._database, self._root, touched, self._report)
 
     def _changed(self, found: Iterable[StagedSource], old: Mapping[UUID, SourceState]) -> list[StagedSource]:
         staged = []

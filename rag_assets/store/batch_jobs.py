@@ -118,7 +118,7 @@ def alone_with_jobs(database: Database, tenant: str, model_key: str) -> Iterator
 
     The database frees the place of a process that is killed.
     """
-    with database.connect("ingest", autocommit=True) as connection:
+    with database.session("ingest") as connection:
         connection.execute(query("lock_embedding_jobs"), {"tenant": tenant, "model_key": model_key})
         yield
 

@@ -8,9 +8,10 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from psycopg.rows import dict_row
 
 from rag_assets.embedding.protocol import Usage
-from rag_assets.store.database import Connection, Database, as_array, set_scope
+from rag_assets.store.database import Connection, Database, as_array
 from rag_assets.store.sql import query
 from rag_assets.store.tenants import spaces_of
 
@@ -26,41 +27,27 @@ class PgVectorCache:
     """
 
     def __init__(self, database: Database, tenant: str, bot: str, profile: str, role: Role = "document") -> None:
-        self._connection: Connection = database.connect("ingest")
-        self._scope = {"tenant": tenant, "bot": bot}
-        self._entry = {**self._scope, "profile": profile, "role": role}
+        self._database, self._tenant, self._bot = database, tenant, bot
+        self._entry = {"tenant": tenant, "bot": bot, "profile": profile, "role": role}
 
     def get(self, model_key: str, hashes: Sequence[bytes]) -> dict[bytes, NDArray[np.float32]]:
         """The known vectors, each (d,) float32."""
-        with self._connection.transaction():
-            set_scope(self._connection, self._scope)
-            rows = self._connection.cursor(binary=True).execute(
-                query("cache_get"), {**self._entry, "model_key": model_key, "hashes": list(hashes)}
-            )
-            return {bytes(digest): as_array(vector) for digest, vector in rows}
+        keys = {**self._entry, "model_key": model_key, "hashes": list(hashes)}
+        with self._database.work(self._tenant, self._bot) as connection:
+            rows = connection.cursor(binary=True, row_factory=dict_row).execute(query("cache_get"), keys)
+            return {bytes(row["content_hash"]): as_array(row["embedding"]) for row in rows}
 
     def put(self, model_key: str, hashes: Sequence[bytes], vectors: NDArray[np.float32], usage: Usage) -> None:
         """Keep vectors (n, d) float32 of n distinct hashes, and count what they cost; committed when it returns."""
-        with self._connection.transaction():
-            set_scope(self._connection, self._scope)
-            put_vectors(self._connection, self._entry, model_key, hashes, vectors, usage)
+        with self._database.work(self._tenant, self._bot) as connection:
+            put_vectors(connection, self._entry, model_key, hashes, vectors, usage)
 
     def count_hits(self, model_key: str, hits: int) -> None:
         """Count texts that were found, and so cost nothing."""
         if hits:
-            nothing = Usage(self._scope["tenant"], self._scope["bot"], items=0, tokens=0)
-            with self._connection.transaction():
-                set_scope(self._connection, self._scope)
-                count_usage(self._connection, self._entry, model_key, nothing, hits)
-
-    def close(self) -> None:
-        self._connection.close()
-
-    def __enter__(self) -> PgVectorCache:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
+            nothing = Usage(self._tenant, self._bot, items=0, tokens=0)
+            with self._database.work(self._tenant, self._bot) as connection:
+                count_usage(connection, self._entry, model_key, nothing, hits)
 
 
 def put_vectors(
@@ -92,7 +79,7 @@ def count_usage(
 
 def known_hashes(database: Database, tenant: str, model_key: str, hashes: Sequence[bytes]) -> set[bytes]:
     """Which of these documents are in the tenant's cache."""
-    with database.transaction("ingest", {"tenant": tenant}) as connection:
+    with database.work(tenant) as connection:
         keys = {"tenant": tenant, "model_key": model_key, "hashes": list(hashes)}
         return {bytes(row[0]) for row in connection.execute(query("cache_known"), keys)}
 
@@ -136,7 +123,7 @@ def usage_of(database: Database, tenant: str, bot: str | None = None) -> tuple[l
         UnknownTenant, UnknownBot: there is no such bot.
     """
     keys = {"tenant": tenant, "bot": bot}
-    with database.transaction("ingest", {"tenant": tenant}) as connection:
+    with database.work(tenant) as connection:
         spaces_of(connection, tenant, bot)
         parts = [CachePart(*row) for row in connection.execute(query("cache_sizes"), keys)]
         rows = connection.execute(query("usage"), keys).fetchall()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from threading import Lock
 from typing import Any, Literal
@@ -18,10 +18,11 @@ from pgvector.psycopg.vector import register_vector_info
 from psycopg import conninfo
 from psycopg.types import TypeInfo
 
-from rag_assets.errors import DatabaseRefused, DatabaseUnavailable
+from rag_assets.errors import DatabaseRefused
 from rag_assets.settings import Settings, load_settings
 from rag_assets.store.app_pool import AppPool, AsyncAppPool
-from rag_assets.store.failures import first_line
+from rag_assets.store.failures import available
+from rag_assets.store.ingest_pool import IngestPool
 from rag_assets.store.server import start_server
 from rag_assets.store.statements import SET_SCOPE, Scope, Statement, scope_values
 from rag_assets.store.statements import Connection as Connection
@@ -56,6 +57,7 @@ class Database:
         self._app: AppPool | None = None
         self._app_process = 0
         self._async_apps: dict[asyncio.AbstractEventLoop, AsyncAppPool] = {}
+        self._ingest = IngestPool(with_role(url, "ingest"), lambda: self.connect("ingest"), self._register_vector)
         self._vector_type: TypeInfo | None = None  # asked for once; it takes four round trips
 
     @classmethod
@@ -74,26 +76,40 @@ class Database:
             DatabaseUnavailable: the server does not answer, or refuses the login or the role.
         """
         url = self.app_url if role == "app" and self.app_url else self.url
-        try:
+        with available("cannot connect to", describe(url)):
             connection = psycopg.connect(with_role(url, role), autocommit=autocommit, connect_timeout=30)
-        except psycopg.OperationalError as error:
-            raise DatabaseUnavailable(f"cannot connect to {describe(url)}: {first_line(error)}") from error
-        if role is not None:
-            self._register_vector(connection)
+            if role is not None:
+                self._register_vector(connection)
         return connection
+
+    @contextmanager
+    def session(self, role: Role | None = None) -> Iterator[Connection]:
+        """A connection of its own in autocommit, closed at the end: for what `work` is not, such as the owner's
+        statements, and locks that are held longer than a transaction.
+
+        Raises:
+            DatabaseUnavailable: the server does not answer, or breaks the connection off.
+        """
+        with available("lost", describe(self.url)), self.connect(role, autocommit=True) as connection:
+            yield connection
+
+    @contextmanager
+    def work(self, tenant: str | None = None, bot: str | None = None) -> Iterator[Connection]:
+        """A shared connection as role ingest, in one transaction whose scope is `tenant` (None: what belongs to
+        none) and `bot`; commits at the end.
+
+        Raises:
+            DatabaseUnavailable: the server does not answer, or breaks the transaction off.
+        """
+        with available("lost", describe(self.url)), self._ingest.lent() as connection, connection.transaction():
+            set_scope(connection, {"tenant": tenant, "bot": bot})
+            yield connection
 
     def _register_vector(self, connection: Connection) -> None:
         if self._vector_type is None:
             self._vector_type = TypeInfo.fetch(connection, "vector")
             connection.rollback()
         register_vector_info(connection, self._vector_type)
-
-    @contextmanager
-    def transaction(self, role: Role, scope: Mapping[str, str | None]) -> Iterator[Connection]:
-        """A connection in one transaction whose `rag.*` settings are `scope`; commits at the end."""
-        with self.connect(role) as connection:
-            set_scope(connection, scope)
-            yield connection
 
     def ask(self, scope: Scope, statements: Sequence[Statement]) -> list[list[Any]]:
         """The rows of each statement, read as the app under `scope`, in one transaction and one round trip.
@@ -128,6 +144,7 @@ class Database:
 
     def close(self) -> None:
         """Close the connections that threads share; whoever asks again gets new ones."""
+        self._ingest.close()
         if self._app is not None:
             self._app.close()
 
@@ -173,8 +190,11 @@ def ensure_database(url: str, name: str) -> str:
     """Create database `name` on the server of `url` unless it is there, and return its URL.
 
     The builtin C.UTF-8 locale, where the server has it, folds the case of all scripts the same everywhere.
+
+    Raises:
+        DatabaseUnavailable: the server does not answer.
     """
-    with psycopg.connect(url, autocommit=True) as connection:
+    with available("cannot connect to", describe(url)), psycopg.connect(url, autocommit=True) as connection:
         row = connection.execute("SELECT FROM pg_database WHERE datname = %s", [name]).fetchone()
         if row is None:
             try:

@@ -76,22 +76,22 @@ def _name(tenant: str, bot: str | None) -> str:
 
 
 def _counts(database: Database, tenant: str, bot: str | None) -> dict[str, int]:
-    with database.transaction("ingest", {"tenant": tenant}) as connection:
+    with database.work(tenant) as connection:
         return TenantTables(connection).count(tenant, bot)
 
 
 def _erase_once(database: Database, tenant: str, bot: str | None) -> None:
-    with database.transaction("ingest", {"tenant": tenant}) as connection:
+    with database.work(tenant) as connection:
         connection.execute(query("erase_pointers"), {"tenant": tenant, "bot": bot})
         profiles = _profiles(connection, tenant, bot)
     for profile in profiles:
         drop_partition(database, profile)
     try:
-        with database.transaction("ingest", {"tenant": tenant}) as connection:
+        with database.work(tenant) as connection:
             _delete_rows(connection, tenant, bot, profiles)
     except psycopg.errors.ForeignKeyViolation:
         return  # rows that an ingest added since; the next attempt takes them along
-    with database.connect("owner") as connection:
+    with database.session("owner") as connection:
         made_again = [profile for profile in profiles if partition_exists(connection, profile)]
     for profile in made_again:  # by an ingest that had looked the profile up before its row went
         drop_partition(database, profile)

@@ -170,7 +170,7 @@ def pairs_to_evaluate(database: Database) -> list[tuple[str, str]]:
     """Tenant and name of each active profile whose bot has labelled queries of its own."""
     pairs = []
     for tenant in list_tenants(database):
-        with database.transaction("ingest", {"tenant": tenant}) as connection:
+        with database.work(tenant) as connection:
             pairs += [(tenant, name) for (name,) in connection.execute(query("pairs_to_evaluate"), {"tenant": tenant})]
     return pairs
 

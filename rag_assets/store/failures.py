@@ -1,4 +1,5 @@
-"""Errors of the database's driver, turned into ours: none of the driver's own leaves a search."""
+"""Errors of the database's driver, turned into ours: none of the driver's own leaves a search, and of those
+that say that the server is away none leaves at all."""
 
 from __future__ import annotations
 
@@ -29,6 +30,16 @@ def failure_of(error: psycopg.Error, what: str) -> RagError:
     if isinstance(error, errors.InsufficientPrivilege):
         return DatabaseRefused(f"{what} does not let this login search ({said}); grant it the role rag_app")
     return SearchFailed(f"{what} failed at the search: {said} ({type(error).__name__})")
+
+
+@contextmanager
+def available(failure: str, what: str) -> Iterator[None]:
+    """Around connecting to `what`, a database's description, and working there: a server that is away or breaks off
+    is an error of ours, which begins with `failure`; what else the driver raises is a fault of ours and stays."""
+    try:
+        yield
+    except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+        raise DatabaseUnavailable(f"{failure} {what}: {first_line(error)}") from error
 
 
 @contextmanager

@@ -12,12 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 from psycopg import sql
 from psycopg.errors import DiskFull
+from psycopg.rows import class_row, dict_row
 
 from rag_assets.store.database import Connection, Database, as_array
 from rag_assets.store.partitions import build_index, index_is_valid, partition_name
 from rag_assets.store.profiles import BuiltProfile
 from rag_assets.store.search import SearchRequest, run_search
-from rag_assets.store.sql import query
+from rag_assets.store.sql import first_row, query, scalar, scalars
 
 REFRESH_SHARE = 0.05  # statistics are counted anew once this share of chunks has come or gone
 DRIFT_SHARE = 0.10  # BM25 weights are rebuilt once the mean length is off by this share
@@ -70,73 +71,99 @@ def _compose(name: str, built: BuiltProfile) -> sql.Composed:
 
 
 def _size(connection: Connection, index: str) -> int:
-    row = connection.execute("SELECT pg_relation_size(to_regclass(%s))", [f"rag.{index}"]).fetchone()
-    return int(row[0] or 0) if row else 0
+    return scalar(connection, "SELECT pg_relation_size(to_regclass(%(index)s))", {"index": f"rag.{index}"}) or 0
 
 
-def _count_chunks(database: Database, built: BuiltProfile) -> int:
-    with database.transaction("ingest", {"tenant": built.tenant}) as connection:
-        row = connection.execute(_compose("chunk_count", built)).fetchone()
-    return int(row[0]) if row else 0
+@dataclass(frozen=True)
+class _IndexState:
+    """What is kept of a profile's statistics and indexes."""
+
+    average_length: float | None
+    chunks_at_statistics: int
+    chunks_at_hnsw: int
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A profile's chunks, and one of its indexes as it is: `valid` as `index_is_valid` has it."""
+
+    chunks: int
+    valid: bool | None
+    bytes: int
+
+
+def _look_at(database: Database, built: BuiltProfile, index: str) -> _Found:
+    with database.work(built.tenant) as connection:
+        chunks = scalar(connection, _compose("chunk_count", built))
+        return _Found(chunks, index_is_valid(connection, index), _size(connection, index))
 
 
 def refresh_lexical(database: Database, built: BuiltProfile) -> LexicalReport:
     """Make sure of the GIN index, and count lexemes anew or rebuild BM25 weights where they have drifted."""
-    index = f"{partition_name(built.id)}_fts"
-    with database.connect("owner", autocommit=True) as connection:
-        table = sql.Identifier("rag", partition_name(built.id))
-        built_now = build_index(
-            connection,
-            index,
-            # Without the pending list every search costs the same, whatever was inserted before it.
-            sql.SQL("{} USING gin (fts) WITH (fastupdate = off)").format(table),
-            online=_count_chunks(database, built) >= ONLINE_CHUNKS,
-        )
-        index_bytes = _size(connection, index)
+    built_now, index_bytes = _ensure_gin(database, built)
     values: dict[str, Any] = {"profile": built.id, "tenant": built.tenant}
-    with database.transaction("ingest", {"tenant": built.tenant}) as connection:
+    with database.work(built.tenant) as connection:
         connection.execute(query("lock_profile"), values)
         chunks, length, refreshed, rebuilt = _refresh_statistics(connection, built, values)
-        row = connection.execute(
-            "SELECT count(*) FROM rag.lexeme_stats WHERE embedding_profile_id = %(profile)s", values
-        ).fetchone()
+        lexemes = scalar(connection, query("lexeme_count"), values)
     if refreshed:
         _analyze(database, built)
-    lexemes = int(row[0]) if row else 0
     return LexicalReport(chunks, lexemes, length, built_now, refreshed, rebuilt, index_bytes)
+
+
+def _ensure_gin(database: Database, built: BuiltProfile) -> tuple[bool, int]:
+    """Whether the index was built now, and its size in bytes."""
+    index = f"{partition_name(built.id)}_fts"
+    found = _look_at(database, built, index)
+    if found.valid:
+        return False, found.bytes
+    # Without the pending list every search costs the same, whatever was inserted before it.
+    definition = sql.SQL("{} USING gin (fts) WITH (fastupdate = off)").format(
+        sql.Identifier("rag", partition_name(built.id))
+    )
+    with database.session("owner") as connection:
+        built_now = build_index(connection, index, definition, online=found.chunks >= ONLINE_CHUNKS)
+        return built_now, _size(connection, index)
 
 
 def _refresh_statistics(
     connection: Connection, built: BuiltProfile, values: dict[str, Any]
 ) -> tuple[int, float, bool, bool]:
     """Chunks, mean length, whether lexemes were counted, whether weights were rebuilt."""
-    state = connection.execute(query("index_state"), values).fetchone()
-    counted = connection.execute(_compose("chunks_since_statistics", built)).fetchone()
-    assert state is not None
+    state = _index_state(connection, built)
+    counted = first_row(connection, dict_row, _compose("chunks_since_statistics", built))
     assert counted is not None
-    assumed, at_statistics = state[0] or 0.0, state[1]
-    chunks, come = counted
-    gone = max(at_statistics - (chunks - come), 0)
+    assumed = state.average_length or 0.0
+    chunks, come = counted["chunks"], counted["uncounted"]
+    gone = max(state.chunks_at_statistics - (chunks - come), 0)
     # An edit is one chunk gone and one come: the number alone would never show it.
-    if come + gone == 0 or come + gone < REFRESH_SHARE * at_statistics:
+    if come + gone == 0 or come + gone < REFRESH_SHARE * state.chunks_at_statistics:
         return chunks, assumed, False, False
     percent = 100.0 if chunks <= _LENGTH_SAMPLE else 100.0 * _LENGTH_SAMPLE / chunks
-    measured = connection.execute(_compose("measured_length", built), {"percent": percent}).fetchone()
-    length = float(measured[0] or 1.0) if measured else 1.0
+    length = float(scalar(connection, _compose("measured_length", built), {"percent": percent}) or 1.0)
     rebuilt = chunks > 0 and abs(length - assumed) > DRIFT_SHARE * max(assumed, 1e-9)
     if rebuilt:
         connection.execute(_compose("reweigh_chunks", built), {"length": length})
     connection.execute(query("forget_lexeme_stats"), values)
     connection.execute(_compose("count_lexemes", built), values)
     kept = length if rebuilt else assumed
-    sample = [
-        as_array(row[0]) for row in connection.execute(_compose("sample_vectors", built), {"limit": _FLOOR_SAMPLE})
-    ]
+    sample = _sample(connection, built, _FLOOR_SAMPLE)
     connection.execute(
         query("statistics_refreshed"),
         {**values, "chunks": chunks, "length": kept, "dense_floor": dense_floor(sample)},
     )
     return chunks, kept, True, rebuilt
+
+
+def _index_state(connection: Connection, built: BuiltProfile) -> _IndexState:
+    state = first_row(connection, class_row(_IndexState), query("index_state"), {"profile": built.id})
+    assert state is not None
+    return state
+
+
+def _sample(connection: Connection, built: BuiltProfile, limit: int) -> list[NDArray[np.float32]]:
+    """Up to `limit` vectors of the profile, each (d,) float32; the same ones each time."""
+    return [as_array(vector) for vector in scalars(connection, _compose("sample_vectors", built), {"limit": limit})]
 
 
 def dense_floor(sample: Sequence[NDArray[np.float32]]) -> float:
@@ -151,46 +178,58 @@ def dense_floor(sample: Sequence[NDArray[np.float32]]) -> float:
 
 
 def _analyze(database: Database, built: BuiltProfile) -> None:
-    with database.connect("owner", autocommit=True) as connection:
+    with database.session("owner") as connection:
         connection.execute(sql.SQL("ANALYZE {}").format(sql.Identifier("rag", partition_name(built.id))))
         connection.execute("ANALYZE rag.lexeme_stats, rag.knowledge_sources, rag.source_profiles, rag.source_documents")
 
 
 def ensure_hnsw(database: Database, built: BuiltProfile) -> HnswReport:
     """Build, rebuild or drop the HNSW index as the profile's index policy and its size ask for."""
-    profile = built.profile
-    chunks = _count_chunks(database, built)
-    with database.transaction("ingest", {"tenant": built.tenant}) as connection:
-        state = connection.execute(query("index_state"), {"profile": built.id}).fetchone()
-    at_build = state[2] if state else 0
-    exact_below = profile.index.exact_rows(profile.dimensions)
+    policy, dimensions = built.profile.index, built.profile.dimensions
     index = f"{partition_name(built.id)}_hnsw"
-    with database.connect("owner", autocommit=True) as connection:
-        if chunks == 0 or not profile.index.builds_hnsw(chunks, profile.dimensions):
-            connection.execute(sql.SQL("DROP INDEX IF EXISTS {}").format(sql.Identifier("rag", index)))
-            return HnswReport(chunks, "exact", exact_below, False, 0)
+    found = _look_at(database, built, index)
+    exact_below = policy.exact_rows(dimensions)
+    if found.chunks == 0 or not policy.builds_hnsw(found.chunks, dimensions):
+        if found.valid is not None:
+            with database.session("owner") as connection:
+                connection.execute(sql.SQL("DROP INDEX IF EXISTS {}").format(sql.Identifier("rag", index)))
+        return HnswReport(found.chunks, "exact", exact_below, False, 0)
+    with database.work(built.tenant) as connection:
+        at_build = _index_state(connection, built).chunks_at_hnsw
+    outgrown = bool(found.valid and at_build and found.chunks > REBUILD_FACTOR * at_build)
+    if found.valid and not outgrown:
+        return HnswReport(found.chunks, "hnsw", exact_below, False, found.bytes)
+    built_now, index_bytes = _build_hnsw(database, built, found.chunks, rebuild=outgrown)
+    return HnswReport(found.chunks, "hnsw", exact_below, built_now, index_bytes)
+
+
+def _build_hnsw(database: Database, built: BuiltProfile, chunks: int, *, rebuild: bool) -> tuple[bool, int]:
+    """Whether the index was built now, and its size in bytes."""
+    index = f"{partition_name(built.id)}_hnsw"
+    with database.session("owner") as connection:
         _size_build(connection, chunks, built)
-        definition = sql.SQL(
-            "{table} USING hnsw ((embedding::{type}({dims})) {ops}) WITH (m = {m}, ef_construction = {ef})"
-        ).format(
-            table=sql.Identifier("rag", partition_name(built.id)),
-            type=sql.SQL(profile.index_type),
-            dims=sql.Literal(profile.dimensions),
-            ops=sql.SQL(f"{profile.index_type}_{_METRIC_OPS[profile.distance_metric]}"),
-            m=sql.Literal(profile.index.m),
-            ef=sql.Literal(profile.index.ef_construction),
-        )
-        online = chunks >= ONLINE_CHUNKS
-        if index_is_valid(connection, index) and at_build and chunks > REBUILD_FACTOR * at_build:
+        if rebuild:
             connection.execute(sql.SQL("REINDEX INDEX CONCURRENTLY {}").format(sql.Identifier("rag", index)))
-            built_now = True
-        else:
-            built_now = _build_with_memory(connection, index, definition, online)
+        built_now = rebuild or _build_with_memory(connection, index, _hnsw_definition(built), chunks >= ONLINE_CHUNKS)
         index_bytes = _size(connection, index)
     if built_now:
-        with database.transaction("ingest", {"tenant": built.tenant}) as connection:
+        with database.work(built.tenant) as connection:
             connection.execute(query("hnsw_built"), {"profile": built.id, "chunks": chunks})
-    return HnswReport(chunks, "hnsw", exact_below, built_now, index_bytes)
+    return built_now, index_bytes
+
+
+def _hnsw_definition(built: BuiltProfile) -> sql.Composed:
+    profile = built.profile
+    return sql.SQL(
+        "{table} USING hnsw ((embedding::{type}({dims})) {ops}) WITH (m = {m}, ef_construction = {ef})"
+    ).format(
+        table=sql.Identifier("rag", partition_name(built.id)),
+        type=sql.SQL(profile.index_type),
+        dims=sql.Literal(profile.dimensions),
+        ops=sql.SQL(f"{profile.index_type}_{_METRIC_OPS[profile.distance_metric]}"),
+        m=sql.Literal(profile.index.m),
+        ef=sql.Literal(profile.index.ef_construction),
+    )
 
 
 def _build_with_memory(connection: Connection, index: str, definition: sql.Composed, online: bool) -> bool:
@@ -220,14 +259,12 @@ def tune_recall(database: Database, built: BuiltProfile, queries: int = 30) -> R
 
     None where the profile is searched exactly, which is recall 1 by construction, or is not served yet.
     """
-    with database.connect("owner") as connection:
+    with database.work(built.tenant) as connection:
         if not index_is_valid(connection, f"{partition_name(built.id)}_hnsw"):
             return None
-    with database.transaction("ingest", {"tenant": built.tenant}) as connection:
-        rows = connection.execute(_compose("sample_vectors", built), {"limit": queries}).fetchall()
-    vectors = [as_array(row[0]) for row in rows]
+        vectors = _sample(connection, built, queries)
     scope = {"tenant": built.tenant, "bot": built.bot, "space": str(built.space_id), "profile": str(built.id)}
-    with database.connect("app") as connection:
+    with database.session("app") as connection:
         exact = [_nearest(connection, scope, vector, exact=True) for vector in vectors]
         if not any(exact):
             return None
@@ -248,5 +285,5 @@ def _nearest(connection: Connection, scope: dict[str, str], vector: NDArray[np.f
 
 
 def _keep_ef(database: Database, built: BuiltProfile, ef_search: int, recall: float | None) -> None:
-    with database.transaction("ingest", {"tenant": built.tenant}) as connection:
+    with database.work(built.tenant) as connection:
         connection.execute(query("hnsw_tuned"), {"profile": built.id, "ef_search": ef_search, "recall": recall})

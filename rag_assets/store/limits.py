@@ -19,8 +19,15 @@ import psycopg
 
 from rag_assets.embedding.models import usd
 from rag_assets.embedding.profiles import EmbeddingProfile
-from rag_assets.errors import CostCeilingReached, ProviderRefused, ProviderUnavailable, UnknownTenant, UsageError
-from rag_assets.store.database import Connection, Database, set_scope
+from rag_assets.errors import (
+    CostCeilingReached,
+    DatabaseUnavailable,
+    ProviderRefused,
+    ProviderUnavailable,
+    UnknownTenant,
+    UsageError,
+)
+from rag_assets.store.database import Connection, Database
 from rag_assets.store.sql import query
 
 _log = logging.getLogger(__name__)
@@ -80,7 +87,7 @@ def set_rate_limit(database: Database, limit: RateLimit) -> None:
         raise UsageError("a rate limit needs items or tokens, and whole numbers of at least 1")
     values = {"items": limit.items, "tokens": limit.tokens, "per_seconds": limit.per_seconds}
     try:
-        with database.transaction("ingest", {"tenant": limit.tenant}) as connection:
+        with database.work(limit.tenant) as connection:
             connection.execute(query("set_rate_limit"), {**_key(limit.tenant, limit.provider, limit.model), **values})
     except psycopg.errors.ForeignKeyViolation as error:
         raise UnknownTenant(f"no tenant {limit.tenant!r}: nothing was set") from error
@@ -89,7 +96,7 @@ def set_rate_limit(database: Database, limit: RateLimit) -> None:
 def clear_rate_limit(database: Database, tenant: str | None, provider: str, model: str | None = None) -> bool:
     """Remove a limit, and for all tenants (None) the pause that the provider last asked for; True if there was one."""
     key = _key(tenant, provider, model)
-    with database.transaction("ingest", {"tenant": tenant}) as connection:
+    with database.work(tenant) as connection:
         found = connection.execute(query("clear_rate_limit"), key).rowcount
         if tenant is None:
             found += connection.execute(query("clear_rate_blocks"), key).rowcount
@@ -121,7 +128,7 @@ def set_profile_settings(
     """
     if max_cost_usd is not None and (no_max_cost or not (max_cost_usd >= 0 and math.isfinite(max_cost_usd))):
         raise UsageError("a cost ceiling is an amount of 0 or more dollars, or none")
-    with database.transaction("ingest", {}) as connection:
+    with database.work() as connection:
         values = {"max_cost_usd": max_cost_usd, "no_max_cost": no_max_cost, "mode": mode}
         connection.execute(query("set_profile_settings"), {"profile": profile, **values})
 
@@ -166,7 +173,6 @@ class PgGate:
             # A pause is asked of one key on one server, and profiles may have their own.
             "account": f"{options.key_env or ''}@{options.base_url or ''}",
         }
-        self._connection: Connection | None = None
         self._one_at_a_time = Lock()
         self._known: _Known | None = None
         self._seen_spent = 0.0
@@ -262,8 +268,12 @@ class PgGate:
                 time.sleep(min(wait, _NAP_S))
         finally:
             if ticket is not None:
-                with suppress(psycopg.Error), self._transaction() as connection:  # otherwise it expires
-                    connection.execute(query("leave_queue"), {"ticket": ticket})
+                self._leave(ticket)
+
+    def _leave(self, ticket: int) -> None:
+        """Give up a place in the queue; one that could not be given up expires."""
+        with suppress(psycopg.Error, DatabaseUnavailable), self._transaction() as connection:
+            connection.execute(query("leave_queue"), {"ticket": ticket})
 
     def _ask(self, ticket: int | None, items: int, tokens: int) -> tuple[int, float | None]:
         """The ticket to ask with next, and the seconds until then: 0 if the request may be sent now, None if never."""
@@ -271,7 +281,7 @@ class PgGate:
         with self._one_at_a_time:
             asked = time.monotonic()
             try:
-                with self._scoped() as connection:
+                with self._database.work(self._tenant, self._bot) as connection:
                     row = connection.execute(query("take_turn"), {**self._route, **request}).fetchone()
             except psycopg.errors.ForeignKeyViolation as error:
                 raise UnknownTenant(f"no tenant {self._tenant!r}: it was erased meanwhile") from error
@@ -282,16 +292,8 @@ class PgGate:
 
     @contextmanager
     def _transaction(self) -> Iterator[Connection]:
-        with self._one_at_a_time, self._scoped() as connection:
+        with self._one_at_a_time, self._database.work(self._tenant, self._bot) as connection:
             yield connection
-
-    @contextmanager
-    def _scoped(self) -> Iterator[Connection]:
-        if self._connection is None:
-            self._connection = self._database.connect("ingest")
-        with self._connection.transaction():
-            set_scope(self._connection, {"tenant": self._tenant, "bot": self._bot})
-            yield self._connection
 
     def _too_large(self, items: int, tokens: int) -> str:
         self._known = None
@@ -316,14 +318,3 @@ class PgGate:
         if seconds > _TOLD_AFTER_S and time.monotonic() >= self._tell_next:
             self._tell_next = time.monotonic() + 60
             _log.warning("%s waits about %.0f s for its turn at %s", self._tenant, seconds, self._name)
-
-    def close(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
-
-    def __enter__(self) -> PgGate:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()

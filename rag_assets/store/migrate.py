@@ -29,7 +29,7 @@ def migrate(database: Database) -> list[str]:
     Raises:
         DatabaseRefused: server, pgvector or app role are unfit.
     """
-    with database.connect(autocommit=True) as connection:
+    with database.session() as connection:
         check_server(connection)
         connection.execute("SELECT pg_advisory_lock(%s)", [_MIGRATION_LOCK])
         connection.execute("SET client_min_messages = warning")
@@ -70,7 +70,7 @@ def is_current(database: Database) -> bool:
     Looks as the owner, who may read the list.
     """
     wanted = {migration.id for migration in read_migrations(str(bundled("sql") / "migrations"))}
-    with database.connect(autocommit=True) as connection:
+    with database.session() as connection:
         if connection.execute("SELECT FROM pg_roles WHERE rolname = 'rag_owner'").fetchone() is None:
             return False
         try:

@@ -25,7 +25,7 @@ def create_partition(database: Database, profile_id: int, space: Space, dimensio
     vectors of another model. Attaching a finished table does not block readers of other partitions.
     """
     name = partition_name(profile_id)
-    with database.connect("owner") as connection:
+    with database.session("owner") as connection, connection.transaction():
         connection.execute("SELECT pg_advisory_xact_lock(%s)", [profile_id])
         if partition_exists(connection, profile_id):
             return
@@ -79,7 +79,7 @@ def drop_partition(database: Database, profile_id: int) -> None:
     Detaching concurrently never blocks the readers of other profiles.
     """
     name = sql.Identifier("rag", partition_name(profile_id))
-    with database.connect("owner", autocommit=True) as connection:
+    with database.session("owner") as connection:
         pending = connection.execute(
             "SELECT i.inhdetachpending FROM pg_inherits i WHERE i.inhrelid = to_regclass(%s)",
             [f"rag.{partition_name(profile_id)}"],

@@ -51,7 +51,7 @@ def add_spec(database: Database, profile: EmbeddingProfile) -> None:
     Raises:
         InvalidProfile: the name is taken by another spec; profiles are immutable.
     """
-    with database.transaction("ingest", {}) as connection:
+    with database.work() as connection:
         connection.execute(
             query("add_spec"),
             {
@@ -70,7 +70,7 @@ def add_spec(database: Database, profile: EmbeddingProfile) -> None:
 def seed_specs(database: Database) -> None:
     """Put the built-in profiles into the catalogue. One that is there stays as it is, whatever it became since: a
     profile never changes its meaning under those who use it."""
-    with database.transaction("ingest", {}) as connection:
+    with database.work() as connection:
         known = {spec.name for spec in list_specs(connection)}
     for profile in BUILTIN_PROFILES.values():
         if profile.name not in known:
@@ -114,7 +114,7 @@ def enable_profile(database: Database, space: Space, profile: EmbeddingProfile) 
 
     Idempotent: a process that was killed between the row and the partition leaves nothing to clean up.
     """
-    with database.transaction("ingest", {"tenant": space.tenant}) as connection:
+    with database.work(space.tenant) as connection:
         values = {
             column: Jsonb(value) if isinstance(value, dict) else value
             for column, value in profile.model_dump(mode="json").items()
@@ -133,12 +133,14 @@ def enable_profile(database: Database, space: Space, profile: EmbeddingProfile) 
         connection.execute(query("add_index_state"), {"profile": built.id, "tenant": space.tenant, "bot": space.bot})
         if added.rowcount:
             record_event(connection, built, "created", {"spec_hash": profile.spec_hash})
-        if not partition_exists(connection, built.id):
+        complete = partition_exists(connection, built.id)
+        if not complete:
             connection.execute(query("lock_profile"), {"profile": built.id})
             if not partition_exists(connection, built.id):
                 # New, or its table was dropped by hand: then what is recorded as published is published no more.
                 connection.execute(query("forget_publication"), {"profile": built.id})
-    create_partition(database, built.id, space, profile.dimensions)
+    if not complete:
+        create_partition(database, built.id, space, profile.dimensions)
     return built
 
 

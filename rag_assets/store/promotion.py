@@ -51,7 +51,7 @@ def promote(
     """
     if force and not reason.strip():
         raise UsageError("a forced promotion is recorded with its reason: --force --reason TEXT")
-    with database.transaction("ingest", {"tenant": tenant, "bot": bot}) as connection:
+    with database.work(tenant, bot) as connection:
         space, by_name, by_id = _profiles(connection, tenant, bot)
         wanted = _named(by_name, candidate)
         active = by_id.get(pointers_of(connection, space).active or -1)
@@ -78,7 +78,7 @@ def roll_back(database: Database, tenant: str, bot: str, reason: str = "") -> Mo
     Raises:
         PromotionRefused: there is none, or it has been retired.
     """
-    with database.transaction("ingest", {"tenant": tenant, "bot": bot}) as connection:
+    with database.work(tenant, bot) as connection:
         space, _, by_id = _profiles(connection, tenant, bot)
         pointers = pointers_of(connection, space)
         row = connection.execute(query("roll_back"), {"space": space.id, "expected": pointers.active}).fetchone()
@@ -99,7 +99,7 @@ def set_canary(database: Database, tenant: str, bot: str, candidate: str | None,
     """
     if not 0 <= percent <= 100 or (percent > 0 and candidate is None):
         raise UsageError("a canary needs a profile and a share of 1 to 100 percent; 0 ends it")
-    with database.transaction("ingest", {"tenant": tenant, "bot": bot}) as connection:
+    with database.work(tenant, bot) as connection:
         space, by_name, by_id = _profiles(connection, tenant, bot)
         pointers = pointers_of(connection, space)
         if candidate is not None:

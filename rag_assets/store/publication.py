@@ -6,20 +6,23 @@ commit costs more than they do; a source is never split over two.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
 import numpy as np
+import psycopg
 from numpy.typing import NDArray
 from psycopg import Cursor, sql
-from psycopg.rows import scalar_row
 
-from rag_assets.store.database import Connection, Database, set_scope
+from rag_assets.errors import SourceError
+from rag_assets.store.database import Connection, Database
+from rag_assets.store.failures import first_line
 from rag_assets.store.lexical import lexical_text
 from rag_assets.store.profiles import BuiltProfile, complete_profile
-from rag_assets.store.sql import query
+from rag_assets.store.sql import query, scalar, scalars
 
 _SAMPLE = 200  # chunks whose mean length stands for all of a fresh profile
 
@@ -59,130 +62,150 @@ class Published:
     superseded: int  # staged versions that were no longer current, and were left alone
 
 
+@dataclass(frozen=True)
+class _Transaction:
+    """A transaction of a publisher, and what it gives to all named queries."""
+
+    connection: Connection
+    values: Mapping[str, Any]
+
+    def execute(self, name: str, **values: Any) -> Cursor[Any]:
+        """Run a named query; the profile id goes in as a literal, so that one partition is planned."""
+        return self.connection.execute(self._statement(name), {**self.values, **values})
+
+    def scalars(self, name: str, **values: Any) -> list[Any]:
+        """The only column of a named query's rows."""
+        return scalars(self.connection, self._statement(name), {**self.values, **values})
+
+    def scalar(self, name: str, **values: Any) -> Any:
+        """The only column of a named query's only row; None where there is none."""
+        return scalar(self.connection, self._statement(name), {**self.values, **values})
+
+    def _statement(self, name: str) -> sql.SQL | sql.Composed:
+        statement = sql.SQL(query(name))
+        return (
+            statement.format(profile=sql.Literal(self.values["profile"])) if "{profile}" in query(name) else statement
+        )
+
+
 class Publisher:
-    """Publishes into one profile, over one connection. Use as a context manager."""
+    """Publishes into one profile, a transaction at a time. May be shared between threads."""
 
     def __init__(self, database: Database, built: BuiltProfile) -> None:
-        self._built = built
-        self._scope = {"tenant": built.tenant, "bot": built.bot}
+        self._database, self._built = database, built
         self._values: dict[str, Any] = {
             "profile": built.id,
             "space": built.space_id,
+            "tenant": built.tenant,
+            "bot": built.bot,
             "language": built.profile.lexical.language,
-            **self._scope,
         }
-        self._connection: Connection = database.connect("ingest")
 
-    def __enter__(self) -> Publisher:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._connection.close()
-
-    def _execute(self, name: str, **values: Any) -> Cursor[Any]:
-        """Run a named query, of one column if it returns rows; the profile id goes in as a literal, so that one
-        partition is planned."""
-        statement = sql.SQL(query(name))
-        composed = statement.format(profile=sql.Literal(self._built.id)) if "{profile}" in query(name) else statement
-        return self._connection.cursor(row_factory=scalar_row).execute(composed, {**self._values, **values})
-
-    def _begin(self, lock: str = "lock_profile") -> None:
-        set_scope(self._connection, self._scope)
-        self._execute(lock)
+    @contextmanager
+    def _begun(self, lock: str = "lock_profile") -> Iterator[_Transaction]:
+        with self._database.work(self._built.tenant, self._built.bot) as connection:
+            transaction = _Transaction(connection, self._values)
+            transaction.execute(lock)
+            yield transaction
 
     def assume_length(self, texts: Sequence[str]) -> None:
         """Fix the mean chunk length of a fresh profile from what is about to be published in it."""
-        with self._connection.transaction():
-            self._begin()
-            if self._execute("average_length").fetchone() is not None or not texts:
+        with self._begun() as transaction:
+            if transaction.scalar("average_length") is not None or not texts:
                 return
             step = max(1, len(texts) // _SAMPLE)
             sample = [lexical_text(text) for text in texts[::step]]
-            length = self._execute("sample_length", texts=sample).fetchone()
-            self._execute("set_average_length", length=float(length or 1))
+            length = transaction.scalar("sample_length", texts=sample)
+            transaction.execute("set_average_length", length=float(length or 1))
 
     def publish(self, versions: Sequence[StagedVersion]) -> Published:
-        """Replace what is served of these sources by the staged versions; all of them or none."""
-        with self._connection.transaction():
-            # Publishers share the profile; what one publishes, it locks source by source.
-            self._begin("share_profile")
-            # Flushed with the transaction that completes the publication. What a crash takes back before that is
-            # taken back whole, and published again by the next run.
-            self._connection.execute("SET LOCAL synchronous_commit = off")
-            current = set(
-                self._execute(
-                    "current_versions",
-                    sources=[version.source_id for version in versions],
-                    checksums=[version.checksum for version in versions],
-                )
-            )
-            live = [version for version in versions if version.source_id in current]
-            sources = [version.source_id for version in live]
-            self._copy(live)
-            length = self._execute("average_length").fetchone()
-            self._execute("delete_chunks_of_sources", sources=sources)
-            inserted = self._execute("insert_staged_chunks", sources=sources, length=length or 1.0)
-            self._execute(
-                "publish_sources",
-                sources=sources,
-                checksums=[version.checksum for version in live],
-                counts=[len(version.chunks) for version in live],
-                originals=[version.duplicate_of for version in live],
-                original_checksums=[version.duplicate_checksum for version in live],
-            )
-            self._execute("sources_ready", sources=sources)
-            self._execute("drop_old_documents", sources=sources)
-            return Published(len(live), inserted.rowcount, len(versions) - len(live))
+        """Replace what is served of these sources by the staged versions; all of them or none.
 
-    def _copy(self, versions: Sequence[StagedVersion]) -> None:
-        self._connection.execute(query("staged_chunks_table"))
-        with self._connection.cursor().copy(query("copy_staged_chunks")) as copy:
-            copy.set_types(["uuid", "uuid", "int4", "text", "text", "int4", "text", "text", "vector"])
-            for version in versions:
-                for chunk in version.chunks:
-                    copy.write_row(
-                        (
-                            chunk.id,
-                            version.source_id,
-                            chunk.chunk_index,
-                            chunk.content,
-                            lexical_text(chunk.content if chunk.words is None else chunk.words),
-                            chunk.token_count,
-                            chunk.citation,
-                            chunk.metadata,
-                            chunk.embedding,
-                        )
-                    )
+        Raises:
+            SourceError: the database refuses the data of one of them.
+        """
+        # Publishers share the profile; what one publishes, it locks source by source.
+        with self._begun("share_profile") as transaction:
+            try:
+                return _publish(transaction, versions)
+            except (psycopg.DataError, psycopg.IntegrityError, psycopg.errors.ProgramLimitExceeded) as error:
+                raise SourceError(f"cannot be stored: {first_line(error)}") from error
 
     def fail(self, source_id: UUID, checksum: str, error: str) -> str:
         """Note that this version cannot be published; an older one stays served. Returns the source's name."""
-        with self._connection.transaction():
-            self._begin()
-            self._execute("source_failed_in_profile", source=source_id, checksum=checksum, error=error)
-            self._execute("source_failed", source=source_id, checksum=checksum, error=error)
-            return str(self._execute("source_name", source=source_id).fetchone() or source_id)
+        with self._begun() as transaction:
+            transaction.execute("source_failed_in_profile", source=source_id, checksum=checksum, error=error)
+            transaction.execute("source_failed", source=source_id, checksum=checksum, error=error)
+            return str(transaction.scalar("source_name", source=source_id) or source_id)
 
     def withdraw(self) -> int:
         """Take away the chunks of deleted and emptied sources, and texts that nothing serves or will serve;
         returns how many sources."""
-        with self._connection.transaction():
-            self._begin()
-            sources = self._execute("withdrawn_sources").fetchall()
+        with self._begun() as transaction:
+            sources = transaction.scalars("withdrawn_sources")
             if sources:
-                self._execute("delete_chunks_of_sources", sources=sources)
-                self._execute("withdraw_sources", sources=sources)
-            self._execute("drop_leftover_documents")
+                transaction.execute("delete_chunks_of_sources", sources=sources)
+                transaction.execute("withdraw_sources", sources=sources)
+            transaction.execute("drop_leftover_documents")
             return len(sources)
 
     def complete(self) -> bool:
         """Mark the profile ready if nothing is missing; True if it became the bot's active one."""
-        with self._connection.transaction():
-            self._begin()
-            return complete_profile(self._connection, self._built)
+        with self._begun() as transaction:
+            return complete_profile(transaction.connection, self._built)
 
     def counts(self) -> tuple[int, int]:
         """Sources and chunks that the profile serves."""
-        with self._connection.transaction():
-            self._begin()
-            (sources,), (chunks,) = self._execute("ready_sources"), self._execute("chunk_count")
-            return sources, chunks
+        with self._begun() as transaction:
+            return transaction.scalar("ready_sources"), transaction.scalar("chunk_count")
+
+
+def _publish(transaction: _Transaction, versions: Sequence[StagedVersion]) -> Published:
+    # Flushed with the transaction that completes the publication. What a crash takes back before that is
+    # taken back whole, and published again by the next run.
+    transaction.connection.execute("SET LOCAL synchronous_commit = off")
+    current = set(
+        transaction.scalars(
+            "current_versions",
+            sources=[version.source_id for version in versions],
+            checksums=[version.checksum for version in versions],
+        )
+    )
+    live = [version for version in versions if version.source_id in current]
+    sources = [version.source_id for version in live]
+    _copy(transaction.connection, live)
+    length = transaction.scalar("average_length")
+    transaction.execute("delete_chunks_of_sources", sources=sources)
+    inserted = transaction.execute("insert_staged_chunks", sources=sources, length=length or 1.0)
+    transaction.execute(
+        "publish_sources",
+        sources=sources,
+        checksums=[version.checksum for version in live],
+        counts=[len(version.chunks) for version in live],
+        originals=[version.duplicate_of for version in live],
+        original_checksums=[version.duplicate_checksum for version in live],
+    )
+    transaction.execute("sources_ready", sources=sources)
+    transaction.execute("drop_old_documents", sources=sources)
+    return Published(len(live), inserted.rowcount, len(versions) - len(live))
+
+
+def _copy(connection: Connection, versions: Sequence[StagedVersion]) -> None:
+    connection.execute(query("staged_chunks_table"))
+    with connection.cursor().copy(query("copy_staged_chunks")) as copy:
+        copy.set_types(["uuid", "uuid", "int4", "text", "text", "int4", "text", "text", "vector"])
+        for version in versions:
+            for chunk in version.chunks:
+                copy.write_row(
+                    (
+                        chunk.id,
+                        version.source_id,
+                        chunk.chunk_index,
+                        chunk.content,
+                        lexical_text(chunk.content if chunk.words is None else chunk.words),
+                        chunk.token_count,
+                        chunk.citation,
+                        chunk.metadata,
+                        chunk.embedding,
+                    )
+                )

@@ -40,7 +40,7 @@ def retire(database: Database, tenant: str, bot: str, profile: str, *, force: bo
         UnknownTenant, UnknownBot, UnknownProfile: there is no such profile, or it is retired already.
         PromotionRefused: it is active, a canary, or what a rollback goes back to. Says which.
     """
-    with database.transaction("ingest", {"tenant": tenant, "bot": bot}) as connection:
+    with database.work(tenant, bot) as connection:
         space = spaces_of(connection, tenant, bot)[0]
         connection.execute(query("lock_space"), {"space": space.id})
         by_name = {one.profile.name: one for one in built_profiles(connection, tenant, bot)}
@@ -92,7 +92,7 @@ def _why_kept(built: BuiltProfile, pointers: Pointers) -> str:
 def _soaked(database: Database, tenant: str, bot: str, soak_days: float) -> list[tuple[BuiltProfile, Dropped]]:
     if not (soak_days >= 0 and math.isfinite(soak_days)):
         raise UsageError(f"the soak time is a number of days of 0 or more, not {soak_days}")
-    with database.transaction("ingest", {"tenant": tenant, "bot": bot}) as connection:
+    with database.work(tenant, bot) as connection:
         space = spaces_of(connection, tenant, bot)[0]
         found = retired_profiles(connection, space, soak_days)
         return [(built, _counted(connection, built)) for built in found]
@@ -124,7 +124,7 @@ def _number(connection: Connection, statement: sql.SQL | sql.Composed, built: Bu
 
 def _forget(database: Database, built: BuiltProfile, found: Dropped) -> None:
     keys = {"profile": built.id, "space": built.space_id}
-    with database.transaction("ingest", {"tenant": built.tenant, "bot": built.bot}) as connection:
+    with database.work(built.tenant, built.bot) as connection:
         connection.execute(query("lock_profile"), keys)
         for name in ("forget_source_profiles", "forget_lexeme_stats", "forget_index_state", "drop_leftover_documents"):
             connection.execute(query(name), keys)

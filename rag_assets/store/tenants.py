@@ -42,7 +42,7 @@ def add_tenant(database: Database, tenant: str, bot: str | None = None) -> bool:
     check_key(tenant, "tenant")
     if bot is not None:
         check_key(bot, "bot")
-    with database.transaction("ingest", {"tenant": tenant}) as connection:
+    with database.work(tenant) as connection:
         keys = {"tenant": tenant, "bot": bot}
         created = connection.execute(query("add_tenant"), keys).fetchone() is not None
         if bot is not None:
@@ -53,13 +53,13 @@ def add_tenant(database: Database, tenant: str, bot: str | None = None) -> bool:
 
 def list_tenants(database: Database) -> list[str]:
     """All tenants, sorted."""
-    with database.transaction("ingest", {}) as connection:
+    with database.work() as connection:
         return [row[0] for row in connection.execute(query("list_tenants"))]
 
 
 def list_bots(database: Database, tenant: str) -> list[str]:
     """All bots of a tenant, sorted."""
-    with database.transaction("ingest", {"tenant": tenant}) as connection:
+    with database.work(tenant) as connection:
         return [row[0] for row in connection.execute(query("list_bots"), {"tenant": tenant})]
 
 
@@ -86,7 +86,7 @@ def _known(kind: str, names: list[str]) -> str:
 
 def add_root(database: Database, tenant: str, bot: str, uri: str) -> None:
     """Remember a source root of the bot; a root that is known already stays as it is."""
-    with database.transaction("ingest", {"tenant": tenant}) as connection:
+    with database.work(tenant) as connection:
         space = spaces_of(connection, tenant, bot)[0]
         connection.execute(query("add_root"), {"space": space.id, "tenant": tenant, "bot": bot, "uri": uri})
 

@@ -191,7 +191,7 @@ def test_a_latency_budget_is_a_criterion(rag: Rag, shared: Bot) -> None:
 
 
 def test_what_cannot_be_measured_is_no_refusal(rag: Rag, bot: Bot, tmp_path: Path) -> None:
-    with bot.database.transaction("ingest", {"tenant": bot.tenant}) as connection:
+    with bot.database.work(bot.tenant) as connection:
         connection.execute("UPDATE rag.knowledge_spaces SET active_profile_id = NULL")
     found = rag.json("eval", "gate", *bot.words, *GATE, "--junit", str(tmp_path / "gate.xml"), code=2)
     assert found["outcome"] == "undecided"

@@ -59,9 +59,9 @@ def test_what_is_in_the_cache_costs_nothing(rag: Rag, filled: str, gemini: None)
     table, _ = chunk_pending(database, [enable_pair(database, filled, "b", "gemini")])
     text = embedding_texts(table)[0]
     profile = make_profile(name="gemini", provider="google", model="gemini-embedding-2", dimensions=128)
-    with PgVectorCache(database, filled, "b", "gemini") as cache:
-        vector = np.eye(1, 128, dtype=np.float32)
-        cache.put(profile.model_key, [content_hash(text)], vector, Usage(filled, "b", 1, 10, 0.25))
+    cache = PgVectorCache(database, filled, "b", "gemini")
+    vector = np.eye(1, 128, dtype=np.float32)
+    cache.put(profile.model_key, [content_hash(text)], vector, Usage(filled, "b", 1, 10, 0.25))
     database.close()
     after = rag.json(*_plan(filled))
     assert (after["chunks"], after["cache_hits"], after["to_embed"]) == (2, 1, 1)
@@ -73,7 +73,7 @@ def test_what_is_in_the_cache_costs_nothing(rag: Rag, filled: str, gemini: None)
 def test_the_tokens_of_a_local_model_are_exact_and_it_costs_nothing(rag: Rag, filled: str, profile: str) -> None:
     rag("tenant", "add", filled, "--bot", "other")
     database = Database.from_settings()
-    with database.transaction("ingest", {"tenant": filled}) as connection:
+    with database.work(filled) as connection:
         (root,) = connection.execute("SELECT uri FROM rag.source_roots").fetchone() or ("",)
     add_root(database, filled, "other", root)
     plan = rag.json("plan", "--tenant", filled, "--bot", "other", "--profile", profile)
@@ -87,7 +87,7 @@ def test_the_tokens_of_a_local_model_are_exact_and_it_costs_nothing(rag: Rag, fi
 
 def test_the_bots_of_a_tenant_pay_for_a_text_once(rag: Rag, filled: str, gemini: None) -> None:
     database = Database.from_settings()
-    with database.transaction("ingest", {"tenant": filled}) as connection:
+    with database.work(filled) as connection:
         (root,) = connection.execute("SELECT uri FROM rag.source_roots").fetchone() or ("",)
     add_tenant(database, filled, "twin")
     add_root(database, filled, "twin", root)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def test_usage_tells_hits_from_misses_and_the_size_of_the_cache(rag: Rag, filled: str) -> None:
     database = Database.from_settings()
-    with database.transaction("ingest", {"tenant": filled}) as connection:
+    with database.work(filled) as connection:
         (root,) = connection.execute("SELECT uri FROM rag.source_roots").fetchone() or ("",)
     add_tenant(database, filled, "twin")
     add_root(database, filled, "twin", root)

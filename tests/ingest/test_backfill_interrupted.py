@@ -13,7 +13,7 @@ import pytest
 from rag_assets.errors import ProviderRefused, ProviderUnavailable, UsageError
 from rag_assets.ingest.batch_api import submit as batch_submission
 from rag_assets.ingest.batch_api.collect import abandon_jobs, cancel_job
-from rag_assets.store.database import Database
+from rag_assets.store.database import Database, set_scope
 from rag_assets.store.erase import erase
 from tests.support.batch_world import BOT, PROFILE, TENANT, BatchWorld, batch_world, text_of
 from tests.support.google_batch_server import Batches
@@ -224,9 +224,10 @@ def test_what_could_not_be_deleted_is_deleted_by_the_next_run(world: BatchWorld)
 
 def test_two_tenants_see_nothing_of_each_others_jobs(world: BatchWorld) -> None:
     world.ingest()
-    with world.database.transaction("ingest", {"tenant": "globex"}) as connection:
+    with world.database.work("globex") as connection:
         for table in ("embedding_jobs", "embedding_job_items", "embedding_job_sources"):
             assert connection.execute(f"SELECT count(*) FROM rag.{table}").fetchone() == (0,)
-    with world.database.transaction("app", {"tenant": TENANT, "bot": BOT}) as connection:
+    with world.database.connect("app") as connection:
+        set_scope(connection, {"tenant": TENANT, "bot": BOT})
         row = connection.execute("SELECT has_table_privilege('rag.embedding_job_items', 'SELECT')").fetchone()
     assert row == (False,)

@@ -51,7 +51,7 @@ def contents(database: Database, tenant: str = "acme") -> list[str]:
 
 
 def sources(database: Database, tenant: str = "acme") -> dict[str, dict[str, Any]]:
-    with database.transaction("ingest", {"tenant": tenant}) as connection:
+    with database.work(tenant) as connection:
         return {source["name"]: source for source in sources_overview(connection, tenant, "support")}
 
 
@@ -184,7 +184,7 @@ def test_a_root_that_is_moved_away_deletes_nothing_and_comes_back_unchanged(data
     assert str(root) in report.sources.unreadable_roots[0].error
     assert (report.sources.deleted, report.sources.changed) == (0, 1), "and the other root was read"
     assert len(contents(database)) == 3
-    with database.transaction("ingest", {"tenant": "acme"}) as connection:
+    with database.work("acme") as connection:
         errors = connection.execute("SELECT uri, last_error IS NOT NULL FROM rag.source_roots").fetchall()
     assert sorted(errors) == sorted([(str(root), True), (str(other), False)])
     (root.parent / "away").rename(root)

@@ -30,7 +30,7 @@ def world(database: Database, root: Path, monkeypatch: pytest.MonkeyPatch) -> It
 def lag(world: MediaWorld, profile: str = PROFILE.name) -> int:
     """What the profile is said to be behind by."""
     ((built,),) = world.rows("SELECT id FROM rag.embedding_profiles WHERE name = %s", profile)
-    with world.database.transaction("ingest", {"tenant": TENANT}) as connection:
+    with world.database.work(TENANT) as connection:
         return profile_lag(connection, built).sources
 
 

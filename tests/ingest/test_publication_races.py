@@ -64,12 +64,12 @@ def test_two_publishers_of_overlapping_sources_end_with_one_whole_version_each(c
     def publish(worker: int) -> list[Published]:
         draw = random.Random(worker)
         done = []
-        with Publisher(corpus.database, corpus.built) as publisher:
-            for turn in range(15):
-                chosen = draw.sample(names, 4)
-                done.append(
-                    publisher.publish([version(corpus, n, f"w{worker}t{turn}", draw.randint(1, 9)) for n in chosen])
-                )
+        publisher = Publisher(corpus.database, corpus.built)
+        for turn in range(15):
+            chosen = draw.sample(names, 4)
+            done.append(
+                publisher.publish([version(corpus, n, f"w{worker}t{turn}", draw.randint(1, 9)) for n in chosen])
+            )
         return done
 
     with ThreadPoolExecutor(3) as pool:
@@ -91,28 +91,28 @@ def test_two_publishers_of_overlapping_sources_end_with_one_whole_version_each(c
 @pytest.mark.slow
 def test_a_reader_never_sees_two_versions_or_a_part_of_one(corpus: Corpus) -> None:
     draw = random.Random(5)
-    with Publisher(corpus.database, corpus.built) as publisher:
-        publisher.publish([version(corpus, "s", "first", 10)])
-        publisher.complete()
-        stop = threading.Event()
+    publisher = Publisher(corpus.database, corpus.built)
+    publisher.publish([version(corpus, "s", "first", 10)])
+    publisher.complete()
+    stop = threading.Event()
 
-        def read() -> list[list[str]]:
-            seen = []
-            with corpus.database.connect("app") as connection:
-                while not stop.is_set():
-                    for mode in ("lexical", "hybrid", "dense"):
-                        vector = None if mode == "lexical" else VECTOR
-                        request = SearchRequest(mode, vector, "pump", top_k=100)  # type: ignore[arg-type]
-                        found = run_search(connection, corpus.scope.settings, request)
-                        seen.append([row.content for row in found])
-            return seen
+    def read() -> list[list[str]]:
+        seen = []
+        with corpus.database.connect("app") as connection:
+            while not stop.is_set():
+                for mode in ("lexical", "hybrid", "dense"):
+                    vector = None if mode == "lexical" else VECTOR
+                    request = SearchRequest(mode, vector, "pump", top_k=100)  # type: ignore[arg-type]
+                    found = run_search(connection, corpus.scope.settings, request)
+                    seen.append([row.content for row in found])
+        return seen
 
-        with ThreadPoolExecutor(1) as pool:
-            reader = pool.submit(read)
-            for turn in range(50):
-                publisher.publish([version(corpus, "s", f"t{turn}", draw.choice([10, 10, 7, 13]))])
-            stop.set()
-            seen = reader.result()
+    with ThreadPoolExecutor(1) as pool:
+        reader = pool.submit(read)
+        for turn in range(50):
+            publisher.publish([version(corpus, "s", f"t{turn}", draw.choice([10, 10, 7, 13]))])
+        stop.set()
+        seen = reader.result()
     assert len({contents[0] for contents in seen if contents}) > 3, "the reader was there while versions changed"
     for contents in seen:
         assert contents, "a reader sees the old version or the new one, never neither"
@@ -131,7 +131,7 @@ def served(database: Database) -> list[str]:
 
 
 def status_of(database: Database, name: str) -> tuple[str, str | None]:
-    with database.transaction("ingest", {"tenant": "acme"}) as connection:
+    with database.work("acme") as connection:
         (source,) = [s for s in sources_overview(connection, "acme", "support") if s["name"] == name]
     return source["status"], source["error"]
 

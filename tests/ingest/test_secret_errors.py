@@ -117,11 +117,12 @@ def test_neither_an_embedder_nor_what_it_works_with_carries_the_key(tenant: Data
     profile = provider.profile
     ingest(tenant, TENANT, BOT, profile.name)
     embedder = embedder_for(profile)
-    with PgGate(tenant, TENANT, BOT, profile) as gate, PgVectorCache(tenant, TENANT, BOT, profile.name) as cache:
-        gate.acquire(1, 1)
-        caller = Caller(TENANT, BOT, gate)
-        answer = embedder.embed_documents(["another text"], caller)
-        for thing in (embedder, gate, cache, caller, answer, profile):
-            shown = f"{thing!r} {vars(thing)!r} {carried(thing)!r}"
-            assert KEY not in shown, type(thing).__name__
-        assert carried(embedder) == b"", "it would have to leave out the key, and then could not embed"
+    gate = PgGate(tenant, TENANT, BOT, profile)
+    cache = PgVectorCache(tenant, TENANT, BOT, profile.name)
+    gate.acquire(1, 1)
+    caller = Caller(TENANT, BOT, gate)
+    answer = embedder.embed_documents(["another text"], caller)
+    for thing in (embedder, gate, cache, caller, answer, profile):
+        shown = f"{thing!r} {vars(thing)!r} {carried(thing)!r}"
+        assert KEY not in shown, type(thing).__name__
+    assert carried(embedder) == b"", "it would have to leave out the key, and then could not embed"

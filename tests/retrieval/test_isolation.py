@@ -267,7 +267,7 @@ def test_a_row_of_one_tenant_cannot_enter_the_partition_of_another(world: Databa
 def test_a_private_source_is_found_by_its_user_only(new_database: Callable[[], Database], tmp_path: Path) -> None:
     database = new_database()
     ingested(database, tmp_path, "alpha", {"mine.md": "my salary is 4711", "all.md": "the salary day is the 25th"})
-    with database.transaction("ingest", {"tenant": "alpha"}) as connection:
+    with database.work("alpha") as connection:
         connection.execute(
             "UPDATE rag.knowledge_sources SET scope_type = 'user', scope_user_id = 'ann' WHERE name LIKE '%mine%'"
         )

@@ -180,7 +180,7 @@ def test_what_was_erased_can_be_ingested_again(world: Database, tmp_path: Path) 
 
 def test_a_retired_profile_goes_with_its_partition(world: Database) -> None:
     retired = enable_pair(world, "acme", "support", "static-64")
-    with world.transaction("ingest", {"tenant": "acme"}) as connection:
+    with world.work("acme") as connection:
         connection.execute("UPDATE rag.embedding_profiles SET status = 'retired' WHERE id = %s", [retired.id])
     erase(world, "acme")
     assert partition_name(retired.id) not in _partitions(world)
@@ -188,7 +188,7 @@ def test_a_retired_profile_goes_with_its_partition(world: Database) -> None:
 
 @pytest.mark.parametrize("step", ["pointers", "half the partitions", "all partitions"])
 def test_an_erasure_that_was_killed_is_finished_by_the_next_one(world: Database, step: str) -> None:
-    with world.transaction("ingest", {"tenant": "acme"}) as connection:
+    with world.work("acme") as connection:
         connection.execute("UPDATE rag.knowledge_spaces SET active_profile_id = NULL")
         profiles = [row[0] for row in connection.execute("SELECT id FROM rag.embedding_profiles ORDER BY id")]
     for profile in profiles[: {"pointers": 0, "half the partitions": 1, "all partitions": 2}[step]]:
@@ -198,7 +198,7 @@ def test_an_erasure_that_was_killed_is_finished_by_the_next_one(world: Database,
 
 
 def test_a_partition_that_was_detached_and_not_yet_dropped_goes_too(world: Database) -> None:
-    with world.transaction("ingest", {"tenant": "acme"}) as connection:
+    with world.work("acme") as connection:
         (profile,) = connection.execute("SELECT min(id) FROM rag.embedding_profiles").fetchone() or (0,)
     with world.connect("owner", autocommit=True) as connection:
         name = partition_name(profile)

@@ -6,7 +6,8 @@ import logging
 import signal
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -115,23 +116,25 @@ def test_a_limit_of_the_account_is_shared_alike_however_many_workers_a_tenant_ha
 
 def test_tokens_are_limited_like_items(tenants: Database) -> None:
     set_rate_limit(tenants, RateLimit("acme", "hash", "hash", items=None, tokens=100, per_seconds=1))
-    with _gate(tenants) as gate:
-        gate.acquire(1, 60)
-        gate.acquire(1, 40)
-        assert _seconds(lambda: gate.acquire(1, 1)) > 0.9
+    gate = _gate(tenants)
+    gate.acquire(1, 60)
+    gate.acquire(1, 40)
+    assert _seconds(lambda: gate.acquire(1, 1)) > 0.9
 
 
 def test_a_tenant_at_its_own_limit_holds_up_nobody_else(tenants: Database) -> None:
     set_rate_limit(tenants, RateLimit("acme", "hash", None, items=2, tokens=None, per_seconds=2))
     set_rate_limit(tenants, RateLimit(None, "hash", None, items=100, tokens=None, per_seconds=2))
-    with _gate(tenants) as mine, _gate(tenants) as queued, _gate(tenants, "bolt") as other:
-        mine.acquire(2, 10)
-        waiting = threading.Thread(target=queued.acquire, args=(2, 10))
-        waiting.start()
-        time.sleep(0.3)
-        assert _seconds(lambda: other.acquire(50, 10)) < 1
-        assert waiting.is_alive()
-        waiting.join(timeout=20)
+    mine = _gate(tenants)
+    queued = _gate(tenants)
+    other = _gate(tenants, "bolt")
+    mine.acquire(2, 10)
+    waiting = threading.Thread(target=queued.acquire, args=(2, 10))
+    waiting.start()
+    time.sleep(0.3)
+    assert _seconds(lambda: other.acquire(50, 10)) < 1
+    assert waiting.is_alive()
+    waiting.join(timeout=20)
 
 
 def test_a_large_request_is_not_passed_over_for_ever_by_small_ones(tenants: Database) -> None:
@@ -139,17 +142,17 @@ def test_a_large_request_is_not_passed_over_for_ever_by_small_ones(tenants: Data
     stop = threading.Event()
 
     def small_ones() -> None:
-        with _gate(tenants, "bolt") as gate:
-            while not stop.is_set():
-                gate.acquire(1, 1)
+        gate = _gate(tenants, "bolt")
+        while not stop.is_set():
+            gate.acquire(1, 1)
 
     crowd = [threading.Thread(target=small_ones) for _ in range(3)]
     for thread in crowd:
         thread.start()
     try:
         time.sleep(0.5)
-        with _gate(tenants) as gate:
-            assert _seconds(lambda: gate.acquire(20, 20)) < 8
+        gate = _gate(tenants)
+        assert _seconds(lambda: gate.acquire(20, 20)) < 8
     finally:
         stop.set()
         for thread in crowd:
@@ -158,33 +161,33 @@ def test_a_large_request_is_not_passed_over_for_ever_by_small_ones(tenants: Data
 
 def test_a_limit_of_one_model_leaves_the_others_alone(tenants: Database) -> None:
     set_rate_limit(tenants, RateLimit(None, "google", "gemini-embedding-001", items=1, tokens=None))
-    with _gate(tenants, profile=PAID) as gate:
-        assert gate.batch_items(100) == 100
-        assert _seconds(lambda: [gate.acquire(10, 10) for _ in range(3)]) < 1
+    gate = _gate(tenants, profile=PAID)
+    assert gate.batch_items(100) == 100
+    assert _seconds(lambda: [gate.acquire(10, 10) for _ in range(3)]) < 1
 
 
 def test_a_request_larger_than_the_limit_is_refused_and_says_how_much_fits(tenants: Database) -> None:
     set_rate_limit(tenants, RateLimit("acme", "hash", None, items=50, tokens=1000))
-    with _gate(tenants) as gate:
-        with pytest.raises(ProviderRefused, match=r"51 items.*50 items and 1,000 tokens a minute.*rag tenant limit"):
-            gate.acquire(51, 10)
-        assert gate.batch_items(100) == 50
-        assert gate.batch_items(100, longest_tokens=200) == 5
-        assert gate.batch_items(100, longest_tokens=5000) == 1
-        gate.acquire(50, 1000)
+    gate = _gate(tenants)
+    with pytest.raises(ProviderRefused, match=r"51 items.*50 items and 1,000 tokens a minute.*rag tenant limit"):
+        gate.acquire(51, 10)
+    assert gate.batch_items(100) == 50
+    assert gate.batch_items(100, longest_tokens=200) == 5
+    assert gate.batch_items(100, longest_tokens=5000) == 1
+    gate.acquire(50, 1000)
 
 
 @pytest.mark.slow
 def test_a_killed_workers_place_in_the_queue_expires(tenants: Database) -> None:
     set_rate_limit(tenants, RateLimit("acme", "hash", None, items=10, tokens=None, per_seconds=1))
-    with _gate(tenants) as gate:
-        gate.acquire(10, 1)
+    gate = _gate(tenants)
+    gate.acquire(10, 1)
     worker = start(Shift(tenants.url, "acme", (10,), time.time() + 60))
     _until_queued(tenants)
     worker.send_signal(signal.SIGKILL)
     sent_by(worker, "acme")
-    with _gate(tenants) as gate:
-        assert _seconds(lambda: gate.acquire(10, 1)) < 12
+    gate = _gate(tenants)
+    assert _seconds(lambda: gate.acquire(10, 1)) < 12
     assert _waiting(tenants) == 0
 
 
@@ -203,29 +206,34 @@ def _waiting(database: Database) -> int:
 
 def test_a_late_grant_is_given_back_and_asked_for_again(tenants: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     set_rate_limit(tenants, RateLimit("acme", "hash", None, items=1, tokens=None, per_seconds=60))
-    with tenants.connect("ingest") as connection, _gate(tenants) as gate:
-        slow = _Slow(connection)
-        monkeypatch.setattr(tenants, "connect", lambda *_: slow)
-        assert _seconds(lambda: gate.acquire(1, 1)) < 5  # with the first grant used up it would be a minute
-        assert slow.asked == 2
+    gate = _gate(tenants)
+    slow, work = _Slow(), tenants.work
+
+    @contextmanager
+    def hanging(*scope: str) -> Iterator[_Slow]:
+        with work(*scope) as slow.connection:
+            yield slow
+
+    monkeypatch.setattr(tenants, "work", hanging)
+    assert _seconds(lambda: gate.acquire(1, 1)) < 5  # with the first grant used up it would be a minute
+    assert slow.asked == 2
 
 
 class _Slow:
     """A connection over a network that hangs once, after the server has granted."""
 
-    def __init__(self, connection: psycopg.Connection) -> None:
-        self._connection = connection
-        self.asked = 0
+    connection: psycopg.Connection
+    asked = 0
 
     def execute(self, text: str, values: object) -> psycopg.Cursor:
-        cursor = self._connection.execute(text, values)  # type: ignore[call-overload]
+        cursor = self.connection.execute(text, values)  # type: ignore[call-overload]
         if "take_turn" in text:
             self.asked += 1
             time.sleep(0.4 if self.asked == 1 else 0)
         return cursor
 
     def __getattr__(self, name: str) -> object:
-        return getattr(self._connection, name)
+        return getattr(self.connection, name)
 
 
 def test_a_pause_that_the_provider_asks_for_holds_for_all_workers_of_the_account(tenants: Database) -> None:
@@ -233,30 +241,31 @@ def test_a_pause_that_the_provider_asks_for_holds_for_all_workers_of_the_account
         name="own-key", provider="google", model="gemini-embedding-2", dimensions=128,
         options=ProviderOptions(key_env="ACME_KEY"),
     )  # fmt: skip
-    with _gate(tenants, profile=PAID) as told:
-        told.throttled(1.5)
-        with _gate(tenants, "bolt", PAID) as other, _gate(tenants, profile=mine) as elsewhere:
-            assert _seconds(lambda: elsewhere.acquire(1, 1)) < 1
-            assert _seconds(lambda: other.acquire(1, 1)) > 0.5
-        assert _seconds(lambda: told.acquire(1, 1)) < 1
+    told = _gate(tenants, profile=PAID)
+    told.throttled(1.5)
+    other = _gate(tenants, "bolt", PAID)
+    elsewhere = _gate(tenants, profile=mine)
+    assert _seconds(lambda: elsewhere.acquire(1, 1)) < 1
+    assert _seconds(lambda: other.acquire(1, 1)) > 0.5
+    assert _seconds(lambda: told.acquire(1, 1)) < 1
 
 
 def test_a_pause_longer_than_a_run_should_wait_ends_it_at_once(tenants: Database) -> None:
-    with _gate(tenants, profile=PAID) as gate:
-        gate.throttled(3600)
-        with pytest.raises(ProviderUnavailable, match=r"asked for a pause.*60 minutes"):
-            gate.acquire(1, 1)
-        assert clear_rate_limit(tenants, None, "google")
-    with _gate(tenants, profile=PAID) as gate:
+    gate = _gate(tenants, profile=PAID)
+    gate.throttled(3600)
+    with pytest.raises(ProviderUnavailable, match=r"asked for a pause.*60 minutes"):
         gate.acquire(1, 1)
+    assert clear_rate_limit(tenants, None, "google")
+    gate = _gate(tenants, profile=PAID)
+    gate.acquire(1, 1)
     assert _waiting(tenants) == 0
 
 
 def test_without_limits_the_database_is_asked_once(tenants: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    with _gate(tenants) as gate:
-        gate.acquire(1, 1)
-        monkeypatch.setattr(gate, "_transaction", None)
-        assert _seconds(lambda: [gate.acquire(100, 10_000) for _ in range(1000)]) < 0.5
+    gate = _gate(tenants)
+    gate.acquire(1, 1)
+    monkeypatch.setattr(gate, "_transaction", None)
+    assert _seconds(lambda: [gate.acquire(100, 10_000) for _ in range(1000)]) < 0.5
 
 
 def test_a_long_wait_is_told(
@@ -264,7 +273,8 @@ def test_a_long_wait_is_told(
 ) -> None:
     monkeypatch.setattr(limits, "_TOLD_AFTER_S", 0.5)
     set_rate_limit(tenants, RateLimit("acme", "hash", None, items=1, tokens=None, per_seconds=1))
-    with _gate(tenants) as gate, caplog.at_level(logging.WARNING):
+    gate = _gate(tenants)
+    with caplog.at_level(logging.WARNING):
         gate.acquire(1, 1)
         gate.acquire(1, 1)
         gate.acquire(1, 1)
@@ -273,11 +283,11 @@ def test_a_long_wait_is_told(
 
 def test_the_queue_forgets_what_nobody_asks_about_any_more(tenants: Database) -> None:
     set_rate_limit(tenants, RateLimit("acme", "hash", None, items=100, tokens=None, per_seconds=1))
-    with _gate(tenants) as gate:
-        for _ in range(20):
-            gate.acquire(1, 1)
-        time.sleep(2.5)
+    gate = _gate(tenants)
+    for _ in range(20):
         gate.acquire(1, 1)
+    time.sleep(2.5)
+    gate.acquire(1, 1)
     with tenants.connect() as connection:
         assert connection.execute("SELECT count(*) FROM rag.rate_requests").fetchone() == (1,)
 
@@ -285,9 +295,9 @@ def test_the_queue_forgets_what_nobody_asks_about_any_more(tenants: Database) ->
 def test_what_one_tenant_sends_is_not_shown_to_another(tenants: Database) -> None:
     set_rate_limit(tenants, RateLimit(None, "hash", None, items=100, tokens=None))
     set_rate_limit(tenants, RateLimit("acme", "hash", None, items=50, tokens=None))
-    with _gate(tenants) as gate:
-        gate.acquire(10, 1)
-    with tenants.transaction("ingest", {"tenant": "bolt"}) as connection:
+    gate = _gate(tenants)
+    gate.acquire(10, 1)
+    with tenants.work("bolt") as connection:
         assert connection.execute("SELECT count(*) FROM rag.rate_requests").fetchone() == (0,)
         assert [limit.tenant for limit in rate_limits(connection)] == [None]
     with tenants.connect("app") as connection, pytest.raises(psycopg.errors.InsufficientPrivilege):
@@ -299,7 +309,7 @@ def test_limits_are_set_changed_in_part_and_cleared(tenants: Database) -> None:
     set_rate_limit(tenants, both)
     set_rate_limit(tenants, replace(both, items=None, tokens=30_000))
     set_rate_limit(tenants, replace(both, tenant=None, items=500))
-    with tenants.transaction("ingest", {"tenant": "acme"}) as connection:
+    with tenants.work("acme") as connection:
         assert rate_limits(connection, "google", "gemini-embedding-2") == [
             replace(both, tenant=None, items=500), replace(both, tokens=30_000),
         ]  # fmt: skip
@@ -319,49 +329,50 @@ def test_a_limit_that_would_let_nothing_through_is_refused(
 
 
 def _pay(database: Database, cost: float, tenant: str = "acme", number: int = 0) -> None:
-    with PgVectorCache(database, tenant, "b", PAID.name) as cache:
-        vector = np.eye(1, 128, dtype=np.float32)
-        cache.put(PAID.model_key, [number.to_bytes(32)], vector, Usage(tenant, "b", 1, MILLION, cost))
+    cache = PgVectorCache(database, tenant, "b", PAID.name)
+    vector = np.eye(1, 128, dtype=np.float32)
+    cache.put(PAID.model_key, [number.to_bytes(32)], vector, Usage(tenant, "b", 1, MILLION, cost))
 
 
 def test_a_ceiling_stops_what_could_go_beyond_it_and_names_the_way_on(tenants: Database) -> None:
     set_profile_settings(tenants, PAID.name, max_cost_usd=1.0)
     _pay(tenants, 0.9)
-    with _gate(tenants, profile=PAID) as gate, _gate(tenants, "bolt", PAID) as other:
-        gate.acquire(1, MILLION // 4)
-        wanted = r"'paid'.*'acme'.*\$0\.9000.*\$0\.2000.*\$1\.00.*rag profile limit paid --max-cost-usd"
-        with pytest.raises(CostCeilingReached, match=wanted):
-            gate.acquire(1, MILLION)
-        other.acquire(1, MILLION)
-        gate.check_ceiling(MILLION // 5, batch=True)
-    set_profile_settings(tenants, PAID.name, max_cost_usd=2.0)
-    with _gate(tenants, profile=PAID) as gate:
+    gate = _gate(tenants, profile=PAID)
+    other = _gate(tenants, "bolt", PAID)
+    gate.acquire(1, MILLION // 4)
+    wanted = r"'paid'.*'acme'.*\$0\.9000.*\$0\.2000.*\$1\.00.*rag profile limit paid --max-cost-usd"
+    with pytest.raises(CostCeilingReached, match=wanted):
         gate.acquire(1, MILLION)
+    other.acquire(1, MILLION)
+    gate.check_ceiling(MILLION // 5, batch=True)
+    set_profile_settings(tenants, PAID.name, max_cost_usd=2.0)
+    gate = _gate(tenants, profile=PAID)
+    gate.acquire(1, MILLION)
 
 
 def test_requests_that_are_not_counted_yet_count_against_the_ceiling_once(tenants: Database) -> None:
     set_profile_settings(tenants, PAID.name, max_cost_usd=0.5)
-    with _gate(tenants, profile=PAID) as gate:
+    gate = _gate(tenants, profile=PAID)
+    gate.acquire(1, MILLION)
+    gate.acquire(1, MILLION)
+    with pytest.raises(CostCeilingReached):
         gate.acquire(1, MILLION)
-        gate.acquire(1, MILLION)
-        with pytest.raises(CostCeilingReached):
-            gate.acquire(1, MILLION)
-        _pay(tenants, 0.2)  # less than was feared
-        gate.acquire(1, MILLION)
+    _pay(tenants, 0.2)  # less than was feared
+    gate.acquire(1, MILLION)
 
 
 def test_a_request_that_was_turned_away_does_not_count_against_the_ceiling(tenants: Database) -> None:
     set_profile_settings(tenants, PAID.name, max_cost_usd=0.3)
-    with _gate(tenants, profile=PAID) as gate:
-        for _ in range(3):
-            gate.acquire(1, MILLION)
-            gate.throttled(0.01)
+    gate = _gate(tenants, profile=PAID)
+    for _ in range(3):
         gate.acquire(1, MILLION)
+        gate.throttled(0.01)
+    gate.acquire(1, MILLION)
 
 
 def test_settings_of_a_profile_are_changed_in_part(tenants: Database) -> None:
     def settings() -> ProfileSettings:
-        with tenants.transaction("ingest", {}) as connection:
+        with tenants.work() as connection:
             return profile_settings(connection, PAID.name)
 
     assert settings() == ProfileSettings(None, "sync")
@@ -379,17 +390,17 @@ def test_limits_and_usage_of_an_erased_tenant_are_gone_and_the_others_stay(tenan
     for tenant in ("acme", "bolt"):
         set_rate_limit(tenants, RateLimit(tenant, "hash", None, items=10, tokens=None))
         _pay(tenants, 0.1, tenant)
-        with _gate(tenants, tenant) as gate:
-            gate.acquire(1, 1)
+        gate = _gate(tenants, tenant)
+        gate.acquire(1, 1)
     set_rate_limit(tenants, RateLimit(None, "hash", None, items=100, tokens=None))
-    with _gate(tenants) as late:
+    late = _gate(tenants)
+    late.acquire(1, 1)
+    report = erase(tenants, "acme")
+    assert {table: report.counts[table] for table in ("rate_limits", "rate_requests", "embedding_usage")} == {
+        "rate_limits": 1, "rate_requests": 2, "embedding_usage": 1,
+    }  # fmt: skip
+    with pytest.raises(UnknownTenant, match="erased"):
         late.acquire(1, 1)
-        report = erase(tenants, "acme")
-        assert {table: report.counts[table] for table in ("rate_limits", "rate_requests", "embedding_usage")} == {
-            "rate_limits": 1, "rate_requests": 2, "embedding_usage": 1,
-        }  # fmt: skip
-        with pytest.raises(UnknownTenant, match="erased"):
-            late.acquire(1, 1)
     with tenants.connect() as connection:
         assert connection.execute("SELECT tenant_id FROM rag.rate_limits ORDER BY 1").fetchall() == [("bolt",), (None,)]
 
@@ -398,7 +409,7 @@ def test_a_bot_that_goes_leaves_the_limits_of_its_tenant(tenants: Database) -> N
     set_rate_limit(tenants, RateLimit("acme", "hash", None, items=10, tokens=None))
     _pay(tenants, 0.1)
     assert erase(tenants, "acme", "b").counts["embedding_usage"] == 1
-    with tenants.transaction("ingest", {"tenant": "acme"}) as connection:
+    with tenants.work("acme") as connection:
         assert len(rate_limits(connection)) == 1
 
 

@@ -22,7 +22,7 @@ def corpus(database: Database) -> Iterator[Corpus]:
 
 
 def _work(corpus: Corpus, tenant: str = "acme") -> list[tuple[str, str | None]]:
-    with corpus.database.transaction("ingest", {"tenant": tenant}) as connection:
+    with corpus.database.work(tenant) as connection:
         return connection.execute("SELECT name, work FROM rag.profile_work ORDER BY name").fetchall()
 
 

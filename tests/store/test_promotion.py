@@ -46,7 +46,7 @@ def world(new_database: Callable[[], Database], tmp_path: Path) -> Iterator[Data
 
 def judged(database: Database, candidate: str, baseline: str, outcome: str = "passed") -> None:
     """Write a verdict on what both profiles serve now, as the gate does."""
-    with database.transaction("ingest", {"tenant": "acme"}) as connection:
+    with database.work("acme") as connection:
         space = spaces_of(connection, "acme", "support")[0]
         ids = {one.profile.name: one.id for one in built_profiles(connection, "acme", "support")}
         owner: dict[str, Any] = {"space": space.id, "tenant": "acme", "bot": "support"}
@@ -90,7 +90,7 @@ def active(database: Database) -> str:
 
 
 def events(database: Database) -> list[tuple[str, dict[str, Any]]]:
-    with database.transaction("ingest", {"tenant": "acme"}) as connection:
+    with database.work("acme") as connection:
         rows = connection.execute(query("list_events"), {"tenant": "acme", "bot": "support", "limit": 50}).fetchall()
     return [(row[1], row[4]) for row in rows]
 
@@ -193,10 +193,10 @@ def test_a_promotion_that_dies_half_way_leaves_the_old_profile_serving(world: Da
 
 def test_a_canary_is_set_and_ended_and_refused_for_the_active_profile(world: Database) -> None:
     set_canary(world, "acme", "support", "hash-small", 20)
-    with world.transaction("ingest", {"tenant": "acme"}) as connection:
+    with world.work("acme") as connection:
         assert pointers_of(connection, spaces_of(connection, "acme", "support")[0]).canary_percent == 20
     set_canary(world, "acme", "support", None, 0)
-    with world.transaction("ingest", {"tenant": "acme"}) as connection:
+    with world.work("acme") as connection:
         pointers = pointers_of(connection, spaces_of(connection, "acme", "support")[0])
     assert (pointers.canary, pointers.canary_percent) == (None, 0)
     with pytest.raises(UsageError, match="is active"):

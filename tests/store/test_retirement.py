@@ -36,7 +36,7 @@ def world(new_database: Callable[[], Database], tmp_path: Path) -> Iterator[Data
 
 
 def id_of(database: Database, name: str) -> int:
-    with database.transaction("ingest", {"tenant": "acme"}) as connection:
+    with database.work("acme") as connection:
         (built,) = built_profiles(connection, *BOT, name)
     return built.id
 

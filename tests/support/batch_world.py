@@ -50,7 +50,7 @@ class BatchWorld:
         return ingest(self.database, TENANT, BOT, PROFILE.name, batch=batch)
 
     def jobs(self) -> list[Job]:
-        with self.database.transaction("ingest", {"tenant": TENANT}) as connection:
+        with self.database.work(TENANT) as connection:
             return list_jobs(connection, TENANT)
 
     def rows(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:

@@ -40,7 +40,6 @@ class Corpus:
         self._superuser.execute("SET search_path = rag, public, extensions")
 
     def close(self) -> None:
-        self._publisher.__exit__()
         self.app.close()
         self._superuser.close()
 
@@ -48,7 +47,7 @@ class Corpus:
         """A source that is ready to be published, at checksum `v`."""
         values = {"source_type": "file", "locale": None, "content_type": None, "metadata": {}} | columns
         source = uuid5(_NAMES, f"{self.built.id} {name}")
-        with self.database.transaction("ingest", {"tenant": self.built.tenant}) as connection:
+        with self.database.work(self.built.tenant) as connection:
             connection.execute(
                 "INSERT INTO rag.knowledge_sources (id, knowledge_space_id, tenant_id, bot_id, file_hash, source_type, "
                 "external_id, name, checksum, status, locale, content_type, metadata) "

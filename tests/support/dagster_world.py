@@ -92,7 +92,7 @@ class World:
 
     def served(self, tenant: str) -> list[str]:
         """The contents that are served of a tenant, sorted."""
-        with self.database.transaction("ingest", {"tenant": tenant}) as connection:
+        with self.database.work(tenant) as connection:
             rows = connection.execute("SELECT content FROM rag.knowledge_chunks ORDER BY content")
             return [row[0] for row in rows]
 
@@ -109,6 +109,7 @@ def template(server_url: str) -> str:
     database = Database(ensure_database(server_url, "world_template"))
     prepare(database)
     add_spec(database, PROFILE)
+    database.close()
     return "world_template"
 
 

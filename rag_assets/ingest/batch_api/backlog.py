@@ -68,7 +68,7 @@ def backfill(
     if not built.profile.model_info.has_batch_api:
         return Backlog()
     model_key = built.profile.model_key
-    with database.transaction("ingest", {"tenant": built.tenant}) as connection:
+    with database.work(built.tenant) as connection:
         submit = batch or profile_settings(connection, built.profile.name).mode == "batch"
         unfinished = store.list_jobs(connection, built.tenant, model_key=model_key, unfinished=True)
     if not submit and not unfinished:
@@ -77,13 +77,13 @@ def backfill(
     by_hash = {content_hash(text): text for text in texts}
     with store.alone_with_jobs(database, built.tenant, model_key):
         collect_jobs(database, built.tenant, model_key, limits.settle_seconds)
-        with database.transaction("ingest", {"tenant": built.tenant}) as connection:
+        with database.work(built.tenant) as connection:
             held, failed = store.texts_in_jobs(connection, built.tenant, model_key, list(by_hash))
         waiting: dict[bytes, UUID | None] = dict(held)
         if submit:
             left = {digest: text for digest, text in by_hash.items() if digest not in held and digest not in failed}
             waiting |= submit_missing(database, built, left, cache, gate, limits)
-        with database.transaction("ingest", {"tenant": built.tenant}) as connection:
+        with database.work(built.tenant) as connection:
             jobs = store.list_jobs(connection, built.tenant, model_key=model_key, unfinished=True)
     going_on = [job for job in jobs if job.is_open]
     # What found no room is looked at again when one of the jobs ends.

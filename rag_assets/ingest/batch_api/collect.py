@@ -51,7 +51,7 @@ class Remotes:
     def of(self, profile: str) -> tuple[EmbeddingProfile, BatchEmbedder]:
         """A profile of the catalogue, and where its jobs are."""
         if profile not in self._open:
-            with self._database.transaction("ingest", {}) as connection:
+            with self._database.work() as connection:
                 spec = get_spec(connection, profile)
             batches = batch_embedder_for(spec)
             self._stack.callback(batches.close)
@@ -74,7 +74,7 @@ def collect_jobs(database: Database, tenant: str, model_key: str, settle_seconds
     Raises:
         ProviderUnavailable, ProviderRefused, CostCeilingReached: the jobs stay as they are; call it again later.
     """
-    with database.transaction("ingest", {"tenant": tenant}) as connection:
+    with database.work(tenant) as connection:
         found = store.list_jobs(connection, tenant, model_key=model_key, unfinished=True)
     with Remotes(database) as remotes:
         for job in found:
@@ -124,12 +124,12 @@ class _Collection:
         time.sleep(max(0.0, self.settle_seconds - (datetime.now(UTC) - asked).total_seconds()))
         name = self.batches.find(self.job.display_name)
         if name is not None:
-            with self.database.transaction("ingest", {"tenant": self.job.tenant}) as connection:
+            with self.database.work(self.job.tenant) as connection:
                 store.change_job(connection, self.job, remote_name=name, state="running")
         return name
 
     def _take(self, remote: RemoteJob) -> None:
-        with self.database.transaction("ingest", {"tenant": self.job.tenant}) as connection:
+        with self.database.work(self.job.tenant) as connection:
             store.change_job(connection, self.job, result_file=remote.result_file, ended=True)
             keys = store.job_keys(connection, self.job)
             samples = dict(store.job_samples(connection, self.job))
@@ -146,8 +146,7 @@ class _Collection:
             return
         unanswered = BatchAnswer(error="no answer")
         failed = {key: answers.get(key, unanswered).error or "no answer" for key in keys if key not in good}
-        scope = {"tenant": self.job.tenant, "bot": self.job.bot}
-        with self.database.transaction("ingest", scope) as connection:
+        with self.database.work(self.job.tenant, self.job.bot) as connection:
             store.finish_job(connection, self.job, list(good), vectors, self._usage(list(good.values())), failed)
         self._clear()
 
@@ -165,13 +164,11 @@ class _Collection:
         if not vectors:
             return
         job = self.job
-        with (
-            PgVectorCache(self.database, job.tenant, job.bot, job.profile) as cache,
-            PgGate(self.database, job.tenant, job.bot, self.profile) as gate,
-        ):
-            caller = Caller(job.tenant, job.bot, gate)
-            texts = [text for _, text in comparable]
-            direct = embed_documents_cached(embedder_for(self.profile), texts, cache, caller)
+        cache = PgVectorCache(self.database, job.tenant, job.bot, job.profile)
+        gate = PgGate(self.database, job.tenant, job.bot, self.profile)
+        caller = Caller(job.tenant, job.bot, gate)
+        texts = [text for _, text in comparable]
+        direct = embed_documents_cached(embedder_for(self.profile), texts, cache, caller)
         batch = np.array([vectors[key] for key, _ in comparable]).reshape(len(comparable), -1)
         cosines = [float(batch[n] @ direct.vectors[n]) for n in range(len(texts)) if n not in direct.refused]
         if not cosines:
@@ -191,12 +188,12 @@ class _Collection:
         return Usage(self.job.tenant, self.job.bot, len(good), tokens, cost)
 
     def _give_up(self, reason: str, usage: Usage | None = None) -> None:
-        with self.database.transaction("ingest", {"tenant": self.job.tenant, "bot": self.job.bot}) as connection:
+        with self.database.work(self.job.tenant, self.job.bot) as connection:
             store.give_up_job(connection, self.job, reason, usage=usage)
         self._clear()
 
     def _clear(self) -> None:
-        with self.database.transaction("ingest", {"tenant": self.job.tenant}) as connection:
+        with self.database.work(self.job.tenant) as connection:
             (job,) = store.list_jobs(connection, self.job.tenant, job=self.job.id)
         clear_job(self.database, self.remotes, job)
 
@@ -227,7 +224,7 @@ def drop_unmade(database: Database, batches: BatchEmbedder, job: Job) -> None:
     """Forget a job that the provider does not have, and what was uploaded for it."""
     for file in job.files():
         batches.delete_file(file)
-    with database.transaction("ingest", {"tenant": job.tenant}) as connection:
+    with database.work(job.tenant) as connection:
         store.drop_job(connection, job)
 
 
@@ -245,14 +242,14 @@ def clear_job(database: Database, remotes: Remotes, job: Job) -> str | None:
     except EmbeddingError as error:
         _log.warning("batch job %s could not be deleted at the provider: %s", job.id, error)
         return str(error)
-    with database.transaction("ingest", {"tenant": job.tenant}) as connection:
+    with database.work(job.tenant) as connection:
         store.job_is_cleared(connection, job)
     return None
 
 
 def note_state(database: Database, job: Job, remote: RemoteJob | None) -> None:
     """Write down how the provider shows a job; None: it has none of this name any more."""
-    with database.transaction("ingest", {"tenant": job.tenant}) as connection:
+    with database.work(job.tenant) as connection:
         state = remote.state if remote else "GONE"
         store.change_job(connection, job, remote_state=state, ended=remote is None or remote.outcome != "open")
 
@@ -263,7 +260,7 @@ def poll_jobs(database: Database, tenant: str, seconds: float) -> list[Job]:
     One that cannot be looked at now is left for the next time.
     """
     began = time.monotonic()
-    with database.transaction("ingest", {"tenant": tenant}) as connection:
+    with database.work(tenant) as connection:
         found = [job for job in store.list_jobs(connection, tenant, unfinished=True) if job.is_open]
     with Remotes(database) as remotes:
         for job in found:
@@ -273,7 +270,7 @@ def poll_jobs(database: Database, tenant: str, seconds: float) -> list[Job]:
                 note_state(database, job, remotes.of(job.profile)[1].get(job.remote_name, briefly=True))
             except EmbeddingError as error:
                 _log.warning("batch job %s cannot be looked at: %s", job.id, error)
-    with database.transaction("ingest", {"tenant": tenant}) as connection:
+    with database.work(tenant) as connection:
         now = store.list_jobs(connection, tenant, unfinished=True)
     return [job for job in now if job.is_over or _is_stuck(job)]
 
@@ -289,12 +286,12 @@ def cancel_job(database: Database, tenant: str, job_id: UUID) -> Job:
         UsageError: there is no such job, it is closed, or the provider has finished it.
         ProviderUnavailable, ProviderRefused: nobody knows whether it goes on; it stays as it is.
     """
-    with database.transaction("ingest", {"tenant": tenant}) as connection:
+    with database.work(tenant) as connection:
         found = store.list_jobs(connection, tenant, job=job_id)
     if not found:
         raise UsageError(f"tenant {tenant!r} has no batch job {job_id}")
     with store.alone_with_jobs(database, tenant, found[0].model_key), Remotes(database) as remotes:
-        with database.transaction("ingest", {"tenant": tenant}) as connection:
+        with database.work(tenant) as connection:
             (job,) = store.list_jobs(connection, tenant, job=job_id)
         if not job.is_open:
             raise UsageError(f"batch job {job_id} is {job.state}: there is nothing to cancel")
@@ -305,7 +302,7 @@ def cancel_job(database: Database, tenant: str, job_id: UUID) -> Job:
             raise UsageError(f"batch job {job_id} has ended and is paid for: `rag ingest` publishes its results")
         if name is not None and remote is not None:
             batches.cancel(name)
-        with database.transaction("ingest", {"tenant": tenant, "bot": job.bot}) as connection:
+        with database.work(tenant, job.bot) as connection:
             store.change_job(connection, job, remote_name=name)
             store.give_up_job(connection, job, "cancelled", "cancelled")
             (job,) = store.list_jobs(connection, tenant, job=job_id)
@@ -319,7 +316,7 @@ def abandon_jobs(database: Database, tenant: str, bot: str | None = None) -> tup
     Returns how many jobs were deleted, and for each of the others why it was not: its files hold texts, which stay
     there until the provider deletes them.
     """
-    with database.transaction("ingest", {"tenant": tenant}) as connection:
+    with database.work(tenant) as connection:
         found = store.list_jobs(connection, tenant, bot, unfinished=True)
     left: list[str] = []
     with Remotes(database) as remotes:
@@ -334,11 +331,11 @@ def abandon_jobs(database: Database, tenant: str, bot: str | None = None) -> tup
 def _stop(database: Database, remotes: Remotes, job: Job) -> None:
     _, batches = remotes.of(job.profile)
     name = job.remote_name or (batches.find(job.display_name) if job.submitted_at and job.is_open else None)
-    with database.transaction("ingest", {"tenant": job.tenant, "bot": job.bot}) as connection:
+    with database.work(job.tenant, job.bot) as connection:
         store.change_job(connection, job, remote_name=name)
     if name is not None and job.is_open:
         batches.cancel(name)
-    with database.transaction("ingest", {"tenant": job.tenant, "bot": job.bot}) as connection:
+    with database.work(job.tenant, job.bot) as connection:
         store.give_up_job(connection, job, "erased", "cancelled")
         (now,) = store.list_jobs(connection, job.tenant, job=job.id)
     reason = clear_job(database, remotes, now)

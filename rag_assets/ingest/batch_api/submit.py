@@ -102,8 +102,7 @@ class _Submission:
 
     def _add_job(self, lines: Sequence[_Line]) -> tuple[Job, Sequence[_Line]] | None:
         """Write the next job down, with as many of the lines as there is room for; None if it is too little."""
-        scope = {"tenant": self.built.tenant, "bot": self.built.bot}
-        with self.database.transaction("ingest", scope) as connection:
+        with self._writing() as connection:
             room = store.room_in_queue(connection, store.route_of(self.built.profile), self.limits.enqueued_tokens)
             part = self._fitting(lines, room)
             if not part:
@@ -169,4 +168,4 @@ class _Submission:
             return store.list_jobs(connection, job.tenant, job=job.id)[0]
 
     def _writing(self) -> AbstractContextManager[Connection]:
-        return self.database.transaction("ingest", {"tenant": self.built.tenant, "bot": self.built.bot})
+        return self.database.work(self.built.tenant, self.built.bot)

@@ -68,12 +68,12 @@ def busiest(sent: Sequence[Sent], seconds: float) -> tuple[int, int]:
 
 def main(shift: Shift) -> None:
     rng = random.Random(shift.seed)
-    with PgGate(Database(shift.url), shift.tenant, "b", PROFILE) as gate:
-        while time.time() < shift.until:
-            items = rng.choice(list(shift.items))
-            tokens = items * shift.tokens_per_item
-            gate.acquire(items, tokens)
-            print(time.time(), items, tokens, flush=True)
+    gate = PgGate(Database(shift.url), shift.tenant, "b", PROFILE)
+    while time.time() < shift.until:
+        items = rng.choice(list(shift.items))
+        tokens = items * shift.tokens_per_item
+        gate.acquire(items, tokens)
+        print(time.time(), items, tokens, flush=True)
 
 
 if __name__ == "__main__":
