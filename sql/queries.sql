@@ -243,6 +243,15 @@ WHERE s.knowledge_space_id = %(space)s AND rag.is_publishable(s, %(options)s)
   AND (d.source_id IS NOT NULL OR s.status = 'no_text')
 ORDER BY s.external_id
 
+-- repeats_of --
+-- Pages that the profile has published as repeats of some sources, and for which there is nothing to do as these are.
+SELECT w.source_id AS id, w.checksum, d.title, d.text, d.blocks, w.content_type, w.locale, w.name, w.external_id, w.media
+FROM rag.profile_work w
+JOIN rag.source_profiles sp ON sp.embedding_profile_id = w.embedding_profile_id AND sp.source_id = w.source_id
+JOIN rag.source_documents d ON d.source_id = w.source_id AND d.checksum = w.checksum
+WHERE w.embedding_profile_id = %(profile)s AND w.work IS NULL AND sp.duplicate_of = ANY(%(sources)s)
+ORDER BY w.external_id
+
 -- profile_lag --
 -- How far the profile is behind its sources: what to publish and what to take away. The digest names the
 -- work, so that two sensor ticks that see the same work ask for one run. What has failed waits for a run that has

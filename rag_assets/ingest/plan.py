@@ -5,44 +5,33 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from rag_assets.chunking import chunk_document
-from rag_assets.documents.checksum import bytes_checksum
-from rag_assets.documents.isolated import parse_file
-from rag_assets.documents.model import Document, embedding_text
-from rag_assets.documents.registry import PARSER_VERSION
+from rag_assets.documents.model import Record, embedding_text
 from rag_assets.embedding.cached import content_hash, media_hash
 from rag_assets.embedding.estimate import document_tokens
 from rag_assets.embedding.models import MEDIA_TOKENS
 from rag_assets.embedding.profiles import EmbeddingProfile
-from rag_assets.errors import RootUnreadable, SourceError
-from rag_assets.ingest.sources import RootChanges, decide, stored_media
+from rag_assets.errors import RootUnreadable
+from rag_assets.ingest.chunks import CutSource, cut_source
+from rag_assets.ingest.dry_sync import NOWHERE, ScannedRoot, look_ahead, space_of
+from rag_assets.ingest.repeated_pages import Pages
+from rag_assets.ingest.sources import FileRead, RootChanges, decide, read_file
 from rag_assets.progress import stage
-from rag_assets.sources.scan import SourceFile, read_content, scan_root
+from rag_assets.sources.scan import scan_root
 from rag_assets.store.cache import known_hashes
 from rag_assets.store.database import Connection, Database
 from rag_assets.store.limits import Mode, profile_settings, rate_limits, spent_usd
-from rag_assets.store.profiles import built_profiles
-from rag_assets.store.sources import (
-    FileState,
-    PendingSource,
-    StoredMedia,
-    file_states,
-    hash_uri,
-    pending_sources,
-    publishable_sources,
-    sources_of_files,
-)
+from rag_assets.store.sources import FileState, PendingSource, file_states
 from rag_assets.store.tenants import Root, list_bots, list_roots, list_tenants
 
 SAMPLE_FILES = 200  # of the files to read, so many are read and cut to estimate the rest
-_DOCUMENTS = 100  # whose chunks are looked up together
+_SOURCES = 100  # whose chunks are looked up together
 
 
 @dataclass
 class Work:
     """What is to be embedded: `chunks` of `sources`, of which `cache_hits` are paid for and `to_embed` are not; the
-    rest are duplicates. `tokens` are of all chunks, `tokens_to_embed` those that a provider would count. All but
-    `sources` include files that are embedded as such; `media_tokens_to_embed` are of these alone."""
+    rest are duplicates. `tokens` are of all chunks, `tokens_to_embed` those that a provider would count. All include
+    files that are embedded as such; `media_tokens_to_embed` are of these alone."""
 
     sources: int = 0
     chunks: int = 0
@@ -118,28 +107,26 @@ class Demand:
         self._database, self._tenant, self.profile = database, tenant, profile
         self._seen: set[bytes] = set()
 
-    def of(self, documents: Sequence[Document]) -> Work:
-        """The work that these documents are."""
-        work = Work(sources=len(documents))
-        with stage("count chunks", len(documents)) as bar:
-            for start in range(0, len(documents), _DOCUMENTS):
-                batch = documents[start : start + _DOCUMENTS]
-                chunks = [chunk for document in batch for chunk in chunk_document(document, self.profile.chunking)]
-                self._count(work, [embedding_text(chunk.context, chunk.content) for chunk in chunks])
+    def of(self, sources: Sequence[PendingSource], pages: Pages) -> Work:
+        """The work that it is to publish these sources."""
+        work = Work()
+        with stage("count chunks", len(sources)) as bar:
+            for start in range(0, len(sources), _SOURCES):
+                batch = sources[start : start + _SOURCES]
+                self._count(work, [cut_source(source, pages, self.profile.chunking) for source in batch])
                 bar.advance(len(batch))
         return work
 
-    def of_files(self, files: Sequence[StoredMedia]) -> Work:
-        """The work that these files are, where the profile embeds files as such."""
-        work = Work()
-        if self.profile.options.multimodal:
-            hashes = [media_hash(file.type, file.checksum) for file in files]
-            self._add(work, hashes, [file.pages * MEDIA_TOKENS for file in files])
-            work.media_tokens_to_embed = work.tokens_to_embed
-        return work
-
-    def _count(self, work: Work, texts: Sequence[str]) -> None:
+    def _count(self, work: Work, cuts: Sequence[CutSource]) -> None:
+        cuts = [cut for cut in cuts if not cut.is_duplicate and cut.error is None]
+        work.sources += len(cuts)
+        texts = [embedding_text(chunk.context, chunk.content) for cut in cuts for chunk in cut.chunks]
         self._add(work, [content_hash(text) for text in texts], document_tokens(self.profile, texts))
+        files = [cut.source.media for cut in cuts if cut.source.media]
+        before = work.tokens_to_embed
+        hashes = [media_hash(file.type, file.checksum) for file in files]
+        self._add(work, hashes, [file.pages * MEDIA_TOKENS for file in files])
+        work.media_tokens_to_embed += work.tokens_to_embed - before
 
     def _add(self, work: Work, hashes: Sequence[bytes], tokens_of_each: Sequence[int]) -> None:
         known = known_hashes(self._database, self._tenant, self.profile.model_key, hashes)
@@ -175,8 +162,8 @@ def price_of(database: Database, tenant: str, profile: EmbeddingProfile, work: W
 
 
 @dataclass(frozen=True)
-class _Scanned:
-    root: Root | None  # None: not remembered yet
+class _Scan:
+    root: Root
     known: dict[str, FileState]
     changes: RootChanges
 
@@ -186,16 +173,21 @@ def make_plan(database: Database, tenant: str, bot: str, given: Sequence[str], d
     plan = Plan()
     with database.work(tenant) as connection:
         roots = list_roots(connection, tenant, bot)
-        fresh = [uri for uri in given if uri not in {root.uri for root in roots}]
-        wanted: list[tuple[str, Root | None]] = [(root.uri, root) for root in roots]
-        wanted += [(uri, None) for uri in fresh]
+        space = space_of(connection, tenant, bot)
+        known = {root.uri for root in roots}
+        roots += [Root(NOWHERE, space, tenant, bot, uri) for uri in dict.fromkeys(given) if uri not in known]
         covered: set[str] = set()
-        scans = [scan for uri, root in wanted if (scan := _scan(connection, uri, root, plan, covered)) is not None]
-        waiting = _waiting(connection, tenant, bot, demand.profile, scans)
-    _count(plan, scans)
-    plan.work.add(demand.of([source.document for source in waiting if source.document.text]))
-    plan.work.add(demand.of_files([source.media for source in waiting if source.media]))
-    _estimate(plan, scans, demand)
+        scans = [scan for root in roots if (scan := _scan(connection, root, plan, covered)) is not None]
+    _count_files(plan, scans)
+    to_read = sum(len(scan.changes.to_read) for scan in scans)
+    step = max(1, -(-to_read // SAMPLE_FILES))
+    plan.exact = step == 1
+    looked = _look_into(plan, scans, step)
+    with database.work(tenant) as connection:
+        ahead = look_ahead(connection, tenant, bot, demand.profile, looked)
+    plan.work.add(demand.of(ahead.stored, ahead.pages))
+    read = sum(len(scan.read) for scan in looked)
+    plan.work.add(demand.of(ahead.read, ahead.pages), to_read / max(1, read))
     return plan
 
 
@@ -204,44 +196,22 @@ def exists(database: Database, tenant: str, bot: str) -> bool:
     return tenant in list_tenants(database) and bot in list_bots(database, tenant)
 
 
-def _scan(connection: Connection, uri: str, root: Root | None, plan: Plan, covered: set[str]) -> _Scanned | None:
+def _scan(connection: Connection, root: Root, plan: Plan, covered: set[str]) -> _Scan | None:
     """Look at one root; files in `covered`, which it extends, are another root's."""
-    known = file_states(connection, root) if root else {}
+    known = file_states(connection, root)
     try:
-        listing = scan_root(uri, known)
+        listing = scan_root(root.uri, known)
     except RootUnreadable as error:
-        plan.unreadable.append((uri, str(error)))
+        plan.unreadable.append((root.uri, str(error)))
         return None
     plan.skipped += len(listing.skipped)
     plan.unreadable += [(error.path, error.message) for error in listing.errors]
     changes = decide(listing, known, covered)
     covered |= {file.uri for file in listing.files}
-    return _Scanned(root, known, changes)
+    return _Scan(root, known, changes)
 
 
-def _waiting(
-    connection: Connection, tenant: str, bot: str, profile: EmbeddingProfile, scans: Sequence[_Scanned]
-) -> list[PendingSource]:
-    """Sources that are stored, stay as they are, and that the profile has yet to publish."""
-    found = [scan.root for scan in scans if scan.root is not None]
-    if not found:
-        return []
-    replaced = set()
-    for scan in scans:
-        if scan.root is not None:
-            uris = [file.uri for file in scan.changes.to_read] + list(scan.changes.gone)
-            states = sources_of_files(connection, scan.root, [hash_uri(uri) for uri in uris])
-            replaced |= {state.id for state in states}
-    built = built_profiles(connection, tenant, bot, profile.name)
-    pending = (
-        pending_sources(connection, built[0].id)
-        if built
-        else publishable_sources(connection, found[0].space_id, profile.options)
-    )
-    return [source for source in pending if source.id not in replaced]
-
-
-def _count(plan: Plan, scans: Iterable[_Scanned]) -> None:
+def _count_files(plan: Plan, scans: Iterable[_Scan]) -> None:
     for scan in scans:
         new = sum(file.uri not in scan.known for file in scan.changes.to_read)
         plan.new += new
@@ -250,45 +220,22 @@ def _count(plan: Plan, scans: Iterable[_Scanned]) -> None:
         plan.gone += len(scan.changes.gone)
 
 
-def _estimate(plan: Plan, scans: Sequence[_Scanned], demand: Demand) -> None:
-    to_read = [(file, scan.known.get(file.uri)) for scan in scans for file in scan.changes.to_read]
-    step = max(1, -(-len(to_read) // SAMPLE_FILES))
-    sample = to_read[::step]
-    plan.exact = len(sample) == len(to_read)
-    documents: list[Document] = []
-    files: list[StoredMedia] = []
-    with stage("look into files", len(sample)) as bar:
-        for file, known in sample:
-            _look_into(plan, file, known, documents, files)
+def _look_into(plan: Plan, scans: Sequence[_Scan], step: int) -> list[ScannedRoot]:
+    """Read every `step`th of the files to read."""
+    to_read = [(number, file) for number, scan in enumerate(scans) for file in scan.changes.to_read][::step]
+    read: list[list[FileRead]] = [[] for _ in scans]
+    with stage("look into files", len(to_read)) as bar:
+        for number, file in to_read:
+            one = read_file(file, scans[number].known.get(file.uri))
+            read[number].append(one)
+            if one.is_touched:
+                plan.changed -= 1
+                plan.unchanged += 1
+            reasons = [one.error] if one.error else [record.error for record in one.records if _has_failed(record)]
+            plan.unreadable += [(file.path_in_root, reason or "it cannot be read") for reason in reasons]
             bar.advance(1)
-    scale = len(to_read) / max(1, len(sample))
-    plan.work.add(demand.of(documents), scale)
-    plan.work.add(demand.of_files(files), scale)
+    return [ScannedRoot(scan.root, scan.changes, files) for scan, files in zip(scans, read, strict=True)]
 
 
-def _look_into(
-    plan: Plan, file: SourceFile, known: FileState | None, documents: list[Document], files: list[StoredMedia]
-) -> None:
-    """Add a file's documents, and the file itself where it can be embedded as such."""
-    try:
-        content = read_content(file)
-    except (OSError, SourceError) as error:
-        plan.unreadable.append((file.path_in_root, str(error)))
-        return
-    if known is not None and _same(known, content.data):  # touched, and nothing else
-        plan.changed -= 1
-        plan.unchanged += 1
-        return
-    records = parse_file(content.data, file.path_in_root, content.content_type)
-    plan.unreadable += [
-        (file.path_in_root, record.error or "it cannot be read")
-        for record in records
-        if record.status == "failed" and not record.key
-    ]
-    documents += [record.document for record in records if record.document is not None]
-    checksum = bytes_checksum(content.data)
-    files += [media for record in records if (media := stored_media(record, checksum)) is not None]
-
-
-def _same(known: FileState, data: bytes) -> bool:
-    return known.parser_version == PARSER_VERSION and known.checksum == bytes_checksum(data)
+def _has_failed(record: Record) -> bool:
+    return record.status == "failed" and not record.key

@@ -223,6 +223,12 @@ def publishable_sources(connection: Connection, space_id: UUID, options: Provide
     return cursor.execute(query("publishable_sources"), values).fetchall()
 
 
+def repeats_of(connection: Connection, profile_id: int, ids: Sequence[UUID]) -> list[PendingSource]:
+    """The pages that the profile has published as repeats of these, by external id: pending once these are others."""
+    cursor = connection.cursor(row_factory=kwargs_row(_pending_source))
+    return cursor.execute(query("repeats_of"), {"profile": profile_id, "sources": list(ids)}).fetchall()
+
+
 def _pending_source(
     title: str,
     text: str,
