@@ -56,11 +56,17 @@ eval.post: install
 	$(BIN)/rag eval gate --tenant $(TENANT) --bot $(BOT) --candidate $(PROFILE) --mode $(MODE) $(GATE) \
 		--junit $(REPORTS)/gate.xml --markdown $(REPORTS)/gate.md
 
+# As many processes as there are processors, each with a database server of its own; one that has nothing left to do
+# takes from another. ROUNDS=10 repeats what is random, and waits in the windows that people set.
+WORKERS ?= logical
+ROUNDS ?= 1
+PYTEST = $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal --rounds $(ROUNDS)
+
 test: lint
-	$(BIN)/python -m pytest
+	$(PYTEST)
 
 test-fast: install
-	$(BIN)/python -m pytest -m 'not slow'
+	$(PYTEST) -m 'not slow'
 
 lint: install
 	$(BIN)/ruff check .

@@ -1,4 +1,4 @@
-"""One embedded PostgreSQL for the test session; a fresh, migrated database for whoever asks."""
+"""One embedded PostgreSQL for each worker of the test session; a fresh, migrated database for whoever asks."""
 
 from __future__ import annotations
 
@@ -15,17 +15,36 @@ from rag_assets.store.database import Database, ensure_database, with_database
 from rag_assets.store.migrate import migrate
 from rag_assets.store.profiles import add_spec, seed_specs
 from rag_assets.store.server import start_server, stop_server
+from tests.support.servers import forget_crashes
 from tests.support.worlds import HASH_PROFILE
 
 TEMPLATE = "rag_template"
 _numbers = itertools.count()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--rounds",
+        type=int,
+        default=1,
+        help="how often to repeat what is random (kills, damaged files); from 2 on, rate limits are of real minutes",
+    )
+
+
+@pytest.fixture(scope="session")
+def rounds(pytestconfig: pytest.Config) -> int:
+    """How often to repeat what is random: 1 where every change is tested, more to look for what is rare."""
+    value: int = pytestconfig.getoption("--rounds")
+    return value
+
+
 @pytest.fixture(scope="session")
 def server_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """URL of the superuser connection to a server that lives as long as the session."""
     home = tmp_path_factory.mktemp("server")
-    yield start_server(home)
+    url = start_server(home)
+    forget_crashes(url)
+    yield url
     stop_server(home)
 
 

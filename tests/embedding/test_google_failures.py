@@ -86,7 +86,11 @@ def test_what_does_not_pass_ends_in_a_number_of_tries_that_is_known(server: Goog
     assert len(server.embeds) == 3
 
 
-@pytest.mark.parametrize("behaviour", [embed, error(503), reset, drip, silence, error(429)], ids=str)
+@pytest.mark.parametrize(
+    "behaviour",
+    [embed, error(503), reset, drip, silence, error(429)],
+    ids=["an answer", "503", "closed", "dripping", "silent", "429"],
+)
 def test_a_query_takes_two_requests_at_most(server: GoogleServer, behaviour: Behaviour) -> None:
     server.script.extend([error(503), behaviour, behaviour])
     with google_embedder(queries=replace(patience(behaviour), attempts=2)) as embedder:

@@ -20,10 +20,11 @@ Parts = Mapping[str, str | bytes]
 
 
 def zipped(parts: Parts) -> bytes:
+    """The same bytes at any time of day."""
     target = io.BytesIO()
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(target, "w") as archive:
         for path, content in parts.items():
-            archive.writestr(path, content)
+            archive.writestr(zipfile.ZipInfo(path), content, zipfile.ZIP_DEFLATED)
     return target.getvalue()
 
 
