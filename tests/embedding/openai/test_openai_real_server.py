@@ -21,6 +21,7 @@ import pytest
 from rag_assets.embedding.profiles import make_profile
 from rag_assets.embedding.providers.openai import OpenAICompatibleEmbedder
 from rag_assets.errors import EmbeddingError, ProviderRefused
+from tests.support.openai_world import QUICK
 
 pytestmark = [
     pytest.mark.slow,
@@ -80,7 +81,7 @@ def embedder(url: str) -> Iterator[Any]:
             dimensions=dimensions,
             options={"base_url": base_url, "input_type": {"query": "query", "document": "passage"}, **options},
         )
-        made.append(OpenAICompatibleEmbedder(profile))
+        made.append(OpenAICompatibleEmbedder(profile, QUICK, QUICK))
         return made[-1]
 
     yield make
