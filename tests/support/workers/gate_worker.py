@@ -10,9 +10,12 @@ import json
 import random
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
+from queue import Queue
 
 from rag_assets.embedding.profiles import make_profile
 from rag_assets.store.database import Database
@@ -23,12 +26,11 @@ PROFILE = make_profile(name="hash-64", provider="hash", model="hash", dimensions
 
 @dataclass(frozen=True)
 class Shift:
-    """Whose requests to send, of how many items each (one of `items`, at random), and until when."""
+    """Whose requests to send, of how many items each: one of `items`, at random."""
 
     url: str
     tenant: str
     items: Sequence[int]
-    until: float  # time.time()
     seed: int = 0
     tokens_per_item: int = 10
 
@@ -44,16 +46,35 @@ class Sent:
 
 
 def start(shift: Shift) -> subprocess.Popen[str]:
-    """A process at work; its output is for `sent_by`."""
+    """A process at work, which ends when it is killed."""
     words = [sys.executable, "-m", "tests.support.workers.gate_worker", json.dumps(asdict(shift))]
     return subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
 
 
-def sent_by(worker: subprocess.Popen[str], tenant: str) -> list[Sent]:
-    """Wait for the end of a worker, and say what it has sent."""
-    output, _ = worker.communicate(timeout=240)
-    lines = (line.split() for line in output.splitlines() if line.count(" ") == 2)  # a killed one's last is cut
-    return [Sent(tenant, float(at), int(items), int(tokens)) for at, items, tokens in lines]
+def sent_until(shifts: Sequence[Shift], enough: Callable[[list[Sent]], bool]) -> list[Sent]:
+    """What processes that all work at the same time have sent when it is enough."""
+    arrived: Queue[Sent] = Queue()
+    with ExitStack() as stack:
+        for number, shift in enumerate(shifts):
+            worker = stack.enter_context(start(replace(shift, seed=number)))
+            listener = threading.Thread(target=_listen, args=(worker, shift.tenant, arrived), daemon=True)
+            listener.start()
+            stack.callback(listener.join)
+            stack.callback(worker.kill)
+        sent: list[Sent] = []
+        while not enough(sent):
+            sent.append(arrived.get(timeout=100))
+    while not arrived.empty():
+        sent.append(arrived.get())
+    return sent
+
+
+def _listen(worker: subprocess.Popen[str], tenant: str, arrived: Queue[Sent]) -> None:
+    assert worker.stdout is not None
+    for line in worker.stdout:
+        if line.count(" ") == 2 and line.endswith("\n"):  # the last one of a killed worker is cut
+            at, items, tokens = line.split()
+            arrived.put(Sent(tenant, float(at), int(items), int(tokens)))
 
 
 def busiest(sent: Sequence[Sent], seconds: float) -> tuple[int, int]:
@@ -69,7 +90,7 @@ def busiest(sent: Sequence[Sent], seconds: float) -> tuple[int, int]:
 def main(shift: Shift) -> None:
     rng = random.Random(shift.seed)
     gate = PgGate(Database(shift.url), shift.tenant, "b", PROFILE)
-    while time.time() < shift.until:
+    while True:
         items = rng.choice(list(shift.items))
         tokens = items * shift.tokens_per_item
         gate.acquire(items, tokens)
