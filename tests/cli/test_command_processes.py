@@ -8,26 +8,13 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from rag_assets.store.server import running_url, stop_server
-
-if TYPE_CHECKING:
-    from tests.support.command_line import Rag
+from tests.support.command_line import WATCHED, Rag
 
 RAG = [sys.executable, "-m", "rag_assets.cli"]
-# Runs a command line and tells on stderr whether Dagster was loaded by it.
-WATCHED = """
-import sys
-from rag_assets.cli import app
-try:
-    app(sys.argv[1:])
-finally:
-    loaded = any(name.partition(".")[0] == "dagster" for name in sys.modules)
-    print("dagster loaded:", loaded, file=sys.stderr)
-"""
 
 
 def _run(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:

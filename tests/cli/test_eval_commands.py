@@ -7,7 +7,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 from uuid import UUID
 from xml.etree import ElementTree
 
@@ -19,6 +18,7 @@ from rag_assets.retrieval import open_scope
 from rag_assets.retrieval.scope import in_canary
 from rag_assets.settings import Settings
 from rag_assets.store.database import Database
+from tests.support.command_line import WATCHED, Rag
 from tests.support.labelled_world import (
     COARSE,
     DOCUMENTS,
@@ -28,9 +28,6 @@ from tests.support.labelled_world import (
     labelled_bot,
     write_collection,
 )
-
-if TYPE_CHECKING:
-    from tests.support.command_line import Rag
 
 GATE = ("--candidate", FINE, "--mode", "dense", "--max-p95-ratio", "1000")
 HEADLINE = {"recall@5", "hit_rate@5", "mrr@10", "ndcg@10", "precision@5", "p50_ms", "p95_ms"}
@@ -337,8 +334,6 @@ def test_an_import_ingests_the_documents_and_keeps_the_labels(rag: Rag, environm
 
 @pytest.mark.slow
 def test_measuring_and_promoting_do_not_load_dagster(bot: Bot) -> None:
-    from test_command_processes import WATCHED
-
     for words in (
         ("eval", "gate", *bot.words, *GATE),
         ("eval", "sweep", *bot.words, "--mode", "lexical"),

@@ -9,6 +9,17 @@ from typer.testing import CliRunner
 
 from rag_assets.cli import app
 
+# Runs a command line and tells on stderr whether Dagster was loaded by it.
+WATCHED = """
+import sys
+from rag_assets.cli import app
+try:
+    app(sys.argv[1:])
+finally:
+    loaded = any(name.partition(".")[0] == "dagster" for name in sys.modules)
+    print("dagster loaded:", loaded, file=sys.stderr)
+"""
+
 
 class Rag:
     """Runs `rag` in this process."""

@@ -1,0 +1,115 @@
+"""The plan of the house, kept by tests: what lies above what, and how much one file holds."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+HOUSE = Path(__file__).parents[1]
+LONGEST = 400  # lines
+LISTS = {"sql/queries.sql", "sql/schema.sql"}
+# What works without Dagster.
+BELOW_ASSETS = (
+    "rag_assets.chunking", "rag_assets.documents", "rag_assets.embedding", "rag_assets.errors", "rag_assets.ingest",
+    "rag_assets.keys", "rag_assets.progress", "rag_assets.retrieval", "rag_assets.settings", "rag_assets.sources",
+    "rag_assets.store", "evals",
+)  # fmt: skip
+
+
+def python_files(*folders: str) -> list[Path]:
+    return sorted(path for folder in folders for path in (HOUSE / folder).rglob("*.py"))
+
+
+def name_of(path: Path) -> str:
+    parts = path.relative_to(HOUSE).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+@cache
+def modules() -> dict[str, Path]:
+    return {name_of(path): path for path in python_files("rag_assets", "evals")}
+
+
+def imports(path: Path) -> Iterator[str]:
+    """What a file imports, at its top or in a function: modules, and for `from m import n` both `m.n` and `m`."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: a relative import"
+            for alias in node.names:
+                yield f"{node.module}.{alias.name}"
+                yield node.module or ""
+
+
+@cache
+def arrows() -> dict[str, set[str]]:
+    """Which of our modules each of them imports."""
+    found = {}
+    for name, path in modules().items():
+        seen = set(imports(path))
+        # `from package import module` is an arrow to the module alone.
+        packages = {one.rpartition(".")[0] for one in seen if one in modules()}
+        named = {one.rpartition(".")[0] for one in seen if one not in modules()}
+        found[name] = {one for one in seen if one in modules() and (one not in packages or one in named)} - {name}
+    return found
+
+
+def inside(name: str, *packages: str) -> bool:
+    return any(name == package or name.startswith(f"{package}.") for package in packages)
+
+
+def crossing(from_: str, *to: str) -> list[str]:
+    """The arrows from one package into others."""
+    return [
+        f"{name} -> {other}"
+        for name, others in arrows().items()
+        if inside(name, from_)
+        for other in sorted(others)
+        if inside(other, *to)
+    ]
+
+
+def without_dagster() -> list[str]:
+    return [name for name in modules() if inside(name, *BELOW_ASSETS) and not inside(name, "evals.assets")]
+
+
+def test_what_lies_below_the_assets_imports_no_dagster() -> None:
+    found = [(name, one) for name in without_dagster() for one in imports(modules()[name]) if inside(one, "dagster")]
+    assert found == []
+
+
+def test_what_lies_below_the_assets_runs_without_dagster() -> None:
+    program = (
+        f"import importlib, sys\nfor name in {without_dagster()!r}:\n    importlib.import_module(name)\n"
+        "print([name for name in sys.modules if name.partition('.')[0] == 'dagster'][:3])"
+    )
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=120)
+    assert (run.stdout, run.returncode) == ("[]\n", 0), run.stderr
+
+
+def test_the_store_knows_nothing_of_evals() -> None:
+    assert crossing("rag_assets.store", "evals") == []
+
+
+def test_assets_know_nothing_of_what_starts_them() -> None:
+    assert crossing("rag_assets.assets", "rag_assets.automation") == []
+    assert crossing("evals", "rag_assets.automation") == []
+
+
+def test_no_file_is_longer_than_one_reads() -> None:
+    files = [*python_files("rag_assets", "evals", "bench", "tests"), *(HOUSE / "sql").rglob("*.sql")]
+    lines = {str(path.relative_to(HOUSE)): len(path.read_text().splitlines()) for path in files}
+    assert len(lines) > 300
+    assert {name: count for name, count in lines.items() if count > LONGEST and name not in LISTS} == {}
+
+
+def test_nothing_is_imported_from_a_test() -> None:
+    files = python_files("tests", "bench", "rag_assets", "evals")
+    found = [(str(path), one) for path in files for one in imports(path) if re.search(r"(^|\.)test_\w+", one)]
+    assert found == []
