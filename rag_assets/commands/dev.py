@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from rag_assets import launch
 from rag_assets.commands.session import ready_database
 from rag_assets.commands.shell import note
+from rag_assets.launch import instance as launch
 from rag_assets.settings import load_settings
 
 

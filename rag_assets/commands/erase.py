@@ -98,7 +98,7 @@ def _remove_work(settings: Settings, tenant: str, bot: str | None) -> tuple[int,
     Neither is kept apart by bot, so those of the tenant's other bots go along: the files are written anew by
     the next ingest, and what is lost of the runs is their history.
     """
-    from rag_assets.launch import purge_dagster, remove_staged
+    from rag_assets.launch.instance import purge_dagster, remove_staged
 
     files = remove_staged(settings, tenant)
     runs = purge_dagster(settings, tenant, keep_partition=bot is not None) if _used_dagster(settings) else 0

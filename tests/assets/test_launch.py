@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from rag_assets import launch
 from rag_assets.errors import RagError, UnknownBot, UnknownProfile
+from rag_assets.launch import instance as launch
 from rag_assets.settings import load_settings
 from rag_assets.store.tenants import add_tenant
 from tests.support.dagster_world import PROFILE, World
@@ -104,7 +104,7 @@ def test_a_storage_of_ones_own_is_taken_as_it_is(world: World, monkeypatch: pyte
 
 _PARENT = """
 import os, sys
-from rag_assets.launch import run_child
+from rag_assets.launch.instance import run_child
 child = "import signal, sys, time\\n" \\
         "signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))\\n" \\
         "print('up', flush=True)\\n" \\

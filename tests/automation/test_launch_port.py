@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rag_assets.errors import UsageError
-from rag_assets.launch import dev
+from rag_assets.launch.instance import dev
 from rag_assets.settings import Settings
 
 

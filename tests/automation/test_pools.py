@@ -12,10 +12,10 @@ import time
 import dagster as dg
 import pytest
 
-from rag_assets import launch
 from rag_assets.assets.embeddings import profile_embeddings
 from rag_assets.embedding.profiles import ProviderOptions, make_profile
 from rag_assets.errors import UsageError
+from rag_assets.launch import instance as launch
 from rag_assets.runs.pools import EMBEDDING_POOL, free_slots_of_ended_runs, prepare_pool
 from rag_assets.settings import bundled, load_settings
 from rag_assets.store.profiles import add_spec

@@ -14,7 +14,7 @@ import dagster as dg
 
 from rag_assets.automation.jobs import PAIR_JOB, SOURCES_JOB
 from rag_assets.definitions import defs
-from rag_assets.launch import dagster_environment
+from rag_assets.launch.instance import dagster_environment
 from rag_assets.partitions import ensure_partitions, pair_key
 from rag_assets.settings import load_settings
 

@@ -13,7 +13,7 @@ from rag_assets import errors
 from rag_assets.automation.history import COMMAND_LINE, ORIGIN_TAG
 from rag_assets.automation.jobs import PAIR_JOB, SOURCES_JOB
 from rag_assets.definitions import defs
-from rag_assets.launch import IngestOutcome
+from rag_assets.launch.instance import IngestOutcome
 from rag_assets.partitions import TENANT_TAG, ensure_partitions, pair_key
 from rag_assets.runs.pools import free_slots_of_ended_runs
 from rag_assets.runs.processes import PROCESS_TAG, report_dead_runs, this_process

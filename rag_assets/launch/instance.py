@@ -158,7 +158,7 @@ def materialize_ingest(
 
     began = time.monotonic()
     enable_pair(database, tenant, bot, profile)
-    from rag_assets.materialize import outcome_of, run_both
+    from rag_assets.launch.ingest import outcome_of, run_both
     from rag_assets.resources import share
 
     share(database)
