@@ -20,8 +20,8 @@ CODE = [path for part in ("rag_assets", "evals") for path in sorted((ROOT / part
 # Not a setting of ours: what a child process inherits, and what a terminal tells every program.
 ELSEWHERE = {
     ("rag_assets/documents/isolated.py", "_environment"): "the variables that a parser process may see",
-    ("rag_assets/launch.py", "_environment"): "what Dagster and its runs are told, and put back afterwards",
-    ("rag_assets/launch.py", "dev"): "the environment of `dagster dev`",
+    ("rag_assets/launch/instance.py", "_environment"): "what Dagster and its runs are told, and put back afterwards",
+    ("rag_assets/launch/dev.py", "serve"): "the environment of `dagster dev`",
     ("rag_assets/commands/shell.py", "_console"): "COLUMNS",
 }
 

@@ -2,16 +2,15 @@
 
 # No `from __future__ import annotations`: Dagster reads the annotations of this file as objects.
 
-import time
-
 import dagster as dg
 import pyarrow as pa
 
-from rag_assets.assets.metadata import failures_table, preview, seconds
+from rag_assets.assets.metadata import failures_table, preview
 from rag_assets.assets.steps import OWNERS, IngestConfig, profiles_of, working
 from rag_assets.ingest.chunks import chunk_pending
 from rag_assets.partitions import tenant_profile
 from rag_assets.resources import Postgres
+from rag_assets.runs.reports import hand_over
 
 
 @dg.asset(
@@ -26,10 +25,10 @@ def chunks(
 ) -> dg.MaterializeResult[pa.Table]:
     """Chunks of every source that the profile has not published in its current version, with exact
     offsets into the document."""
-    began = time.monotonic()
-    with working(context):
+    with working(context) as step:
         database = postgres.database()
         table, report = chunk_pending(database, profiles_of(context, database, config))
+        hand_over(report)
     return dg.MaterializeResult(
         value=table,
         metadata={
@@ -42,6 +41,6 @@ def chunks(
             "failed": len(report.failures),
             "failures": failures_table(report.failures),
             "preview": preview(table),
-            "seconds": seconds(time.monotonic() - began),
+            "seconds": step.seconds,
         },
     )

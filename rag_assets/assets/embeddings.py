@@ -2,17 +2,16 @@
 
 # No `from __future__ import annotations`: Dagster reads the annotations of this file as objects.
 
-import time
-
 import dagster as dg
 import pyarrow as pa
 
-from rag_assets.assets.metadata import failures_table, seconds
+from rag_assets.assets.metadata import failures_table
 from rag_assets.assets.steps import OWNERS, IngestConfig, profiles_of, working
 from rag_assets.ingest.embeddings import embed_chunks
 from rag_assets.partitions import tenant_profile
 from rag_assets.resources import Postgres
 from rag_assets.runs.pools import EMBEDDING_POOL
+from rag_assets.runs.reports import hand_over
 
 
 @dg.asset(
@@ -27,10 +26,10 @@ def profile_embeddings(
 ) -> dg.MaterializeResult[pa.Table]:
     """The chunks with one vector each, by the profile's model; texts that were embedded before come from
     the tenant's cache and cost nothing. A source whose texts wait for a batch job is left for a later run."""
-    began = time.monotonic()
-    with working(context):
+    with working(context) as step:
         database = postgres.database()
         table, report = embed_chunks(database, profiles_of(context, database, config), chunks, config.batch)
+        hand_over(report)
     if report.pending_chunks:
         context.log.info(f"{report.pending_chunks} chunks wait for a batch job")
     return dg.MaterializeResult(
@@ -49,6 +48,6 @@ def profile_embeddings(
             "media_refused": failures_table(report.media_refused),
             "failed": len(report.failures),
             "failures": failures_table(report.failures),
-            "seconds": seconds(time.monotonic() - began),
+            "seconds": step.seconds,
         },
     )

@@ -2,12 +2,11 @@
 
 # No `from __future__ import annotations`: Dagster reads the annotations of this file as objects.
 
-import time
 from dataclasses import asdict
 
 import dagster as dg
 
-from rag_assets.assets.metadata import records_table, seconds
+from rag_assets.assets.metadata import records_table
 from rag_assets.assets.steps import OWNERS, IngestConfig, profiles_of, working
 from rag_assets.partitions import tenant_profile
 from rag_assets.resources import Postgres
@@ -27,8 +26,7 @@ def gin_index(
     context: dg.AssetExecutionContext, config: IngestConfig, postgres: Postgres
 ) -> dg.MaterializeResult[None]:
     """The full-text index and the BM25 statistics; weights are rebuilt where the mean length has drifted."""
-    began = time.monotonic()
-    with working(context):
+    with working(context) as step:
         database = postgres.database()
         built = profiles_of(context, database, config)
         reports = [refresh_lexical(database, one) for one in built]
@@ -43,7 +41,7 @@ def gin_index(
             "bots": records_table(
                 [{"bot": one.bot, **asdict(report)} for one, report in zip(built, reports, strict=True)]
             ),
-            "seconds": seconds(time.monotonic() - began),
+            "seconds": step.seconds,
         }
     )
 
@@ -67,8 +65,7 @@ def gin_index(
 # Where an asset has checks, Dagster knows the bare class alone.
 def hnsw_index(context: dg.AssetExecutionContext, config: IngestConfig, postgres: Postgres) -> dg.MaterializeResult:  # type: ignore[type-arg]
     """The vector index where the profile is large enough for one; smaller ones are searched exactly."""
-    began = time.monotonic()
-    with working(context):
+    with working(context) as step:
         database = postgres.database()
         built = profiles_of(context, database, config)
         reports = [ensure_hnsw(database, one) for one in built]
@@ -82,7 +79,7 @@ def hnsw_index(context: dg.AssetExecutionContext, config: IngestConfig, postgres
             "bots": records_table(
                 [{"bot": one.bot, **asdict(report)} for one, report in zip(built, reports, strict=True)]
             ),
-            "seconds": seconds(time.monotonic() - began),
+            "seconds": step.seconds,
         },
         check_results=[check],
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import dagster as dg
@@ -18,13 +19,15 @@ _MAX_ERROR = 500
 _FAILURE_SCHEMA = dg.TableSchema(columns=[dg.TableColumn("bot"), dg.TableColumn("source"), dg.TableColumn("error")])
 
 
+def shown(failures: Sequence[Failure]) -> list[Failure]:
+    """The first 50 failures, their errors shortened."""
+    return [replace(failure, error=failure.error[:_MAX_ERROR]) for failure in failures[:MAX_FAILURES]]
+
+
 def failures_table(failures: Sequence[Failure]) -> dg.TableMetadataValue:
-    """The first 50 failures, as a table that the UI shows in place."""
+    """The first failures, as a table that the UI shows in place."""
     return dg.MetadataValue.table(
-        records=[
-            dg.TableRecord({"bot": f.bot, "source": f.name, "error": f.error[:_MAX_ERROR]})
-            for f in failures[:MAX_FAILURES]
-        ],
+        records=[dg.TableRecord({"bot": f.bot, "source": f.name, "error": f.error}) for f in shown(failures)],
         schema=_FAILURE_SCHEMA,
     )
 

@@ -2,16 +2,15 @@
 
 # No `from __future__ import annotations`: Dagster reads the annotations of this file as objects.
 
-import time
-
 import dagster as dg
 import pyarrow as pa
 
-from rag_assets.assets.metadata import failures_table, preview, seconds
+from rag_assets.assets.metadata import failures_table, preview
 from rag_assets.assets.steps import OWNERS, IngestConfig, profiles_of, working
 from rag_assets.ingest.publication import publish_chunks
 from rag_assets.partitions import tenant_profile
 from rag_assets.resources import Postgres
+from rag_assets.runs.reports import hand_over
 
 
 @dg.asset(
@@ -25,10 +24,10 @@ def knowledge_chunks(
 ) -> dg.MaterializeResult[None]:
     """What retrieval searches: each source's chunks replace its older ones in one transaction, and those of
     deleted sources go. The first profile that is complete for a bot becomes its active one."""
-    began = time.monotonic()
-    with working(context):
+    with working(context) as step:
         database = postgres.database()
         report = publish_chunks(database, profiles_of(context, database, config), profile_embeddings)
+        hand_over(report)
     for bot in report.activated:
         context.log.info(f"bot {bot} is now served by this profile")
     return dg.MaterializeResult(
@@ -43,6 +42,6 @@ def knowledge_chunks(
             "failed": len(report.failures),
             "failures": failures_table(report.failures),
             "preview": preview(profile_embeddings),
-            "seconds": seconds(time.monotonic() - began),
+            "seconds": step.seconds,
         }
     )

@@ -2,15 +2,14 @@
 
 # No `from __future__ import annotations`: Dagster reads the annotations of this file as objects.
 
-import time
-
 import dagster as dg
 
-from rag_assets.assets.metadata import failures_table, seconds
+from rag_assets.assets.metadata import failures_table
 from rag_assets.assets.steps import OWNERS, IngestConfig, working
 from rag_assets.ingest.sources import SyncReport, sync_sources
 from rag_assets.partitions import tenants
 from rag_assets.resources import Postgres
+from rag_assets.runs.reports import hand_over
 
 
 @dg.asset(
@@ -31,9 +30,9 @@ from rag_assets.resources import Postgres
 def sources(context: dg.AssetExecutionContext, config: IngestConfig, postgres: Postgres) -> dg.MaterializeResult:  # type: ignore[type-arg]
     """Documents under the remembered roots of a tenant's bots: new and changed ones are read, missing ones
     are marked as deleted. What cannot be read is recorded and stays as it was."""
-    began = time.monotonic()
-    with working(context):
+    with working(context) as step:
         report = sync_sources(postgres.database(), context.partition_key, config.bot or None)
+        hand_over(report)
     for root in report.unreadable_roots:
         context.log.warning(f"root {root.name} of bot {root.bot} is kept as it was: {root.error}")
     return dg.MaterializeResult(
@@ -48,7 +47,7 @@ def sources(context: dg.AssetExecutionContext, config: IngestConfig, postgres: P
             "bytes_read": report.bytes_read,
             "unreadable_roots": len(report.unreadable_roots),
             "failures": failures_table([*report.unreadable_roots, *report.failures]),
-            "seconds": seconds(time.monotonic() - began),
+            "seconds": step.seconds,
         },
         check_results=[_readable(report)],
     )

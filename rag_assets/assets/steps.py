@@ -10,9 +10,11 @@ from typing import Protocol
 import dagster as dg
 
 from rag_assets import progress
+from rag_assets.assets.metadata import seconds
 from rag_assets.errors import UsageError
 from rag_assets.ingest.pairs import require_pair
 from rag_assets.runs.processes import PROCESS_TAG, this_process
+from rag_assets.runs.reports import add_seconds
 from rag_assets.store.database import Database
 from rag_assets.store.profiles import BuiltProfile
 
@@ -27,19 +29,39 @@ class IngestConfig(dg.Config):
     batch: bool = False
 
 
+class Step:
+    """One step at work: how long it takes, and what it did."""
+
+    def __init__(self) -> None:
+        self._began, self._ended = time.monotonic(), 0.0
+
+    def end(self) -> None:
+        """Stop the clock."""
+        self._ended = time.monotonic()
+        add_seconds(self._ended - self._began)
+
+    @property
+    def seconds(self) -> dg.FloatMetadataValue:
+        """How long the work took."""
+        return seconds(self._ended - self._began)
+
+
 @contextmanager
-def working(context: dg.AssetExecutionContext) -> Iterator[None]:
+def working(context: dg.AssetExecutionContext) -> Iterator[Step]:
     """Around the work of a step: progress goes to its log, and a wrong request fails without another try.
 
     The run is marked with its process, so that one killed with `SIGKILL` can be told from one at work.
     """
+    step = Step()
     if PROCESS_TAG not in context.run.tags:
         context.instance.add_run_tags(context.run.run_id, {PROCESS_TAG: this_process()})
     try:
         with reporting_to_log(context):
-            yield
+            yield step
     except UsageError as error:
         raise dg.Failure(str(error), allow_retries=False) from error
+    finally:
+        step.end()
 
 
 def pair_of(context: dg.AssetExecutionContext) -> tuple[str, str]:

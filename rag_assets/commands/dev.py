@@ -8,7 +8,7 @@ import typer
 
 from rag_assets.commands.session import ready_database
 from rag_assets.commands.shell import note
-from rag_assets.launch import instance as launch
+from rag_assets.launch.dev import serve
 from rag_assets.settings import load_settings
 
 
@@ -20,4 +20,4 @@ def dev(
     settings = load_settings()
     with ready_database(settings):
         note(f"Dagster UI: http://{host}:{port} (ready in some seconds; Ctrl-C ends it)", "bold")
-    return launch.dev(settings, host, port)
+    return serve(settings, host, port)

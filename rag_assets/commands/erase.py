@@ -15,6 +15,7 @@ from rag_assets.commands.options import AnyBot, Json, Tenant
 from rag_assets.commands.session import ready_database
 from rag_assets.commands.shell import Answer, note, printable, stderr_console
 from rag_assets.errors import UsageError
+from rag_assets.launch.instance import purge_dagster, remove_staged
 from rag_assets.settings import Settings, load_settings
 from rag_assets.store import erase as store
 from rag_assets.store.batch_jobs import list_jobs
@@ -98,8 +99,6 @@ def _remove_work(settings: Settings, tenant: str, bot: str | None) -> tuple[int,
     Neither is kept apart by bot, so those of the tenant's other bots go along: the files are written anew by
     the next ingest, and what is lost of the runs is their history.
     """
-    from rag_assets.launch.instance import purge_dagster, remove_staged
-
     files = remove_staged(settings, tenant)
     runs = purge_dagster(settings, tenant, keep_partition=bot is not None) if _used_dagster(settings) else 0
     return files, runs

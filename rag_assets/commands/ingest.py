@@ -25,7 +25,7 @@ from rag_assets.store.sources import forget_unread_files
 from rag_assets.store.tenants import add_root, add_tenant, list_roots, spaces_of
 
 if TYPE_CHECKING:
-    from rag_assets.launch.instance import IngestOutcome
+    from rag_assets.launch.ingest import IngestOutcome
 
 DEFAULT_PROFILE = "static-256"
 
@@ -103,7 +103,7 @@ def ingest_roots(
     for uri in roots:
         add_root(database, tenant, bot, uri)
     enable_pair(database, tenant, bot, name)
-    from rag_assets.launch.instance import materialize_ingest
+    from rag_assets.launch.ingest import materialize_ingest
 
     return name, materialize_ingest(database, settings, tenant, bot, name, batch)
 
@@ -167,7 +167,7 @@ def outcome_payload(tenant: str, bot: str, profile: str, outcome: IngestOutcome)
         "startup_seconds": round(outcome.startup_seconds, 3),
         "run_ids": list(outcome.run_ids),
         "activated": outcome.activated,
-        "failures": [{"source": item["source"], "error": item["error"]} for item in outcome.failures],
+        "failures": [{"source": one.name, "error": one.error} for one in outcome.failures],
     }
 
 

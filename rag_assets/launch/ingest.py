@@ -2,118 +2,152 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+import time
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import dagster as dg
-from dagster._core.definitions.metadata import TableMetadataValue
+from dagster._core.errors import DagsterExecutionInterruptedError
+from dagster._core.utils import make_new_run_id
 
-from rag_assets import errors
+from rag_assets.assets.metadata import shown
 from rag_assets.automation.history import COMMAND_LINE, ORIGIN_TAG
 from rag_assets.automation.jobs import PAIR_JOB, SOURCES_JOB
 from rag_assets.definitions import defs
-from rag_assets.launch.instance import IngestOutcome
+from rag_assets.errors import RagError
+from rag_assets.ingest.chunks import ChunkReport
+from rag_assets.ingest.embeddings import EmbedReport
+from rag_assets.ingest.pairs import enable_pair
+from rag_assets.ingest.publication import PublishReport
+from rag_assets.ingest.sources import Failure, SyncReport
+from rag_assets.launch.instance import dagster_instance
 from rag_assets.partitions import TENANT_TAG, ensure_partitions, pair_key
+from rag_assets.resources import share
 from rag_assets.runs.pools import free_slots_of_ended_runs
 from rag_assets.runs.processes import PROCESS_TAG, report_dead_runs, this_process
+from rag_assets.runs.reports import Reports, collecting
+from rag_assets.settings import Settings
+from rag_assets.store.database import Database
 
 _STEPS = {
     SOURCES_JOB: ("sources",),
     PAIR_JOB: ("chunks", "profile_embeddings", "knowledge_chunks", "gin_index", "hnsw_index"),
 }
-_RAISED = re.compile(r"rag_assets\.errors\.(\w+): (.*)", re.DOTALL)
 
 
-def run_both(
-    instance: dg.DagsterInstance, tenant: str, bot: str, profile: str, batch: bool = False
-) -> list[dg.ExecuteInProcessResult]:
-    """Execute the two jobs, one after the other.
+@dataclass(frozen=True)
+class IngestOutcome:
+    """What one ingest did for one bot and profile.
+
+    Attributes:
+        sources: number of sources `ready` (published now), `unchanged` (served as they were), `failed`,
+            `no_text` and `deleted`.
+        seconds: time of the assets' own work, Parquet included; `startup_seconds` is what Dagster needed around it.
+        failures: at most 50 of each stage, their errors shortened.
+        activated: whether this profile became the bot's active one.
+        pending_chunks: chunks of sources that wait for a batch job; `batch_jobs` is how many of those go on.
+    """
+
+    sources: Mapping[str, int]
+    chunks_written: int
+    embedded: int
+    cache_hits: int
+    seconds: float
+    startup_seconds: float
+    run_ids: tuple[str, ...]
+    failures: tuple[Failure, ...] = ()
+    activated: bool = False
+    pending_chunks: int = 0
+    batch_jobs: int = 0
+
+
+def materialize_ingest(
+    database: Database, settings: Settings, tenant: str, bot: str, profile: str, batch: bool = False
+) -> IngestOutcome:
+    """Materialize the assets for one bot and profile: a run for its sources, and one for the pair.
+
+    Both runs happen in this process and are recorded on the project's Dagster instance. Nothing is printed.
 
     Raises:
-        RagError: the first one that failed, with the reason.
+        UsageError: tenant, bot or profile is unknown; no run was started.
+        RagError: a run failed: what its step raised, with the step and the run.
     """
+    began = time.monotonic()
+    enable_pair(database, tenant, bot, profile)
+    share(database)
+    with dagster_instance(settings) as instance, collecting() as reports:
+        run_ids = _run_both(instance, tenant, bot, profile, batch)
+    return _outcome(reports, bot, run_ids, time.monotonic() - began)
+
+
+def _run_both(instance: dg.DagsterInstance, tenant: str, bot: str, profile: str, batch: bool) -> tuple[str, str]:
     ensure_partitions(instance, [tenant], [profile])
     report_dead_runs(instance, (SOURCES_JOB, PAIR_JOB))
     free_slots_of_ended_runs(instance)
-    keys = {SOURCES_JOB: tenant, PAIR_JOB: pair_key(tenant, profile)}
-    results = []
-    for job, key in keys.items():
-        result = defs.resolve_job_def(job).execute_in_process(
+    config = {"bot": bot, "batch": batch}
+    return (
+        _run(instance, SOURCES_JOB, tenant, tenant, config),
+        _run(instance, PAIR_JOB, tenant, pair_key(tenant, profile), config),
+    )
+
+
+def _run(instance: dg.DagsterInstance, job: str, tenant: str, partition: str, config: Mapping[str, object]) -> str:
+    """Execute one job; returns the id of its run."""
+    run_id = make_new_run_id()
+    try:
+        defs.resolve_job_def(job).execute_in_process(
             instance=instance,
-            partition_key=key,
+            partition_key=partition,
             run_config={
-                "ops": {step: {"config": {"bot": bot, "batch": batch}} for step in _STEPS[job]},
+                "ops": {step: {"config": config} for step in _STEPS[job]},
                 # The terminal shows progress of its own; the run's log is in the UI.
                 "loggers": {"console": {"config": {"log_level": "CRITICAL"}}},
             },
             tags={TENANT_TAG: tenant, ORIGIN_TAG: COMMAND_LINE, PROCESS_TAG: this_process()},
-            raise_on_error=False,
+            run_id=run_id,
         )
-        if not result.success:
-            raise failure_of(result)
-        results.append(result)
-    return results
+    except DagsterExecutionInterruptedError as error:
+        raise KeyboardInterrupt from error
+    except Exception as error:
+        # A step that must not be tried again raises Dagster's Failure on top of its own error.
+        reason = error.__cause__ if isinstance(error, dg.Failure) and error.__cause__ else error
+        raise _with_place(reason, instance, run_id, job) from reason
+    return run_id
 
 
-def failure_of(result: dg.ExecuteInProcessResult) -> errors.RagError:
-    """Why a run failed, as the error that its step raised, as far as it was one of ours."""
-    for event in result.filter_events(lambda event: event.is_step_failure):
-        data = event.step_failure_data
-        error = data.error
-        while error is not None and error.cause is not None:
-            error = error.cause
-        text = error.message.strip() if error is not None else "no reason is known"
-        raised = _RAISED.fullmatch(text)
-        kind = getattr(errors, raised[1], errors.RagError) if raised else errors.RagError
-        return kind(f"{raised[2] if raised else text} (step {event.step_key}, run {result.run_id})")
-    return errors.RagError(f"run {result.run_id} of {result.job_def.name} failed before its first step")
+def _with_place(error: BaseException, instance: dg.DagsterInstance, run_id: str, job: str) -> RagError:
+    """The same kind of error, which also names step and run; one that is not ours becomes a RagError."""
+    failed = instance.all_logs(run_id, of_type=dg.DagsterEventType.STEP_FAILURE)
+    if not failed:
+        return RagError(f"run {run_id} of {job} failed before its first step")
+    place = f"(step {failed[0].step_key}, run {run_id})"
+    if isinstance(error, RagError):
+        return type(error)(f"{error} {place}")
+    return RagError(f"{''.join(traceback.format_exception_only(error)).strip()} {place}")
 
 
-def outcome_of(results: Sequence[dg.ExecuteInProcessResult], bot: str, wall_seconds: float) -> IngestOutcome:
+def _outcome(reports: Reports, bot: str, run_ids: tuple[str, ...], wall_seconds: float) -> IngestOutcome:
     """The numbers of two successful runs."""
-    found: dict[str, Mapping[str, Any]] = {}
-    work = 0.0
-    for result in results:
-        for event in result.get_asset_materialization_events():
-            metadata = event.materialization.metadata
-            found[event.step_key or ""] = metadata
-            work += sum(_seconds(metadata, name) for name in ("seconds", "write_seconds"))
-    sources, published = found["sources"], found["knowledge_chunks"]
-    embedded = found["profile_embeddings"]
-    stages = [sources, found["chunks"], embedded, published]
-    ready = _number(published, "sources_ready")
+    synced, chunked = reports.of(SyncReport), reports.of(ChunkReport)
+    embedded, published = reports.of(EmbedReport), reports.of(PublishReport)
+    stages = ([*synced.unreadable_roots, *synced.failures], chunked.failures, embedded.failures, published.failures)
     return IngestOutcome(
         sources={
-            "ready": ready,
-            "unchanged": _number(published, "serving_sources") - ready,
-            "failed": sum(_number(stage, "failed") for stage in stages),
-            "no_text": _number(sources, "no_text"),
-            "deleted": _number(sources, "deleted"),
+            "ready": published.ready,
+            "unchanged": published.serving_sources - published.ready,
+            "failed": synced.failed + sum(map(len, stages[1:])),
+            "no_text": synced.no_text,
+            "deleted": synced.deleted,
         },
-        chunks_written=_number(published, "chunks_written"),
-        embedded=_number(embedded, "embedded"),
-        cache_hits=_number(embedded, "cache_hits"),
-        pending_chunks=_number(embedded, "pending_chunks"),
-        batch_jobs=_number(embedded, "batch_jobs"),
-        seconds=round(work, 3),
-        startup_seconds=round(wall_seconds - work, 3),
-        run_ids=tuple(result.run_id for result in results),
-        failures=tuple(failure for stage in stages for failure in _failures(stage)),
-        activated=bot in str(published["activated"].value).split(", "),
+        chunks_written=published.chunks_written,
+        embedded=embedded.embedded,
+        cache_hits=embedded.cache_hits,
+        pending_chunks=embedded.pending_chunks,
+        batch_jobs=embedded.jobs,
+        seconds=round(reports.seconds, 3),
+        startup_seconds=round(wall_seconds - reports.seconds, 3),
+        run_ids=run_ids,
+        failures=tuple(failure for stage in stages for failure in shown(stage)),
+        activated=bot in published.activated,
     )
-
-
-def _seconds(metadata: Mapping[str, Any], name: str) -> float:
-    return float(metadata[name].value) if name in metadata else 0.0
-
-
-def _number(metadata: Mapping[str, Any], name: str) -> int:
-    return int(metadata[name].value)
-
-
-def _failures(metadata: Mapping[str, Any]) -> list[Mapping[str, str]]:
-    table = metadata["failures"]
-    if not isinstance(table, TableMetadataValue):
-        return []
-    return [{name: str(value) for name, value in record.data.items()} for record in table.records]

@@ -5,19 +5,23 @@ import signal
 import subprocess
 import sys
 import time
+import traceback
 from pathlib import Path
 
 import pytest
 
-from rag_assets.errors import RagError, UnknownBot, UnknownProfile
-from rag_assets.launch import instance as launch
+from rag_assets.embedding.profiles import make_profile
+from rag_assets.errors import ProviderRefused, RagError, UnknownBot, UnknownProfile
+from rag_assets.launch.ingest import IngestOutcome, materialize_ingest
+from rag_assets.launch.instance import dagster_environment, dagster_instance, purge_dagster, remove_staged
 from rag_assets.settings import load_settings
+from rag_assets.store.profiles import add_spec
 from rag_assets.store.tenants import add_tenant
 from tests.support.dagster_world import PROFILE, World
 
 
-def ingest(world: World, bot: str = "help", profile: str = PROFILE.name) -> launch.IngestOutcome:
-    return launch.materialize_ingest(world.database, load_settings(), "acme", bot, profile)
+def ingest(world: World, bot: str = "help", profile: str = PROFILE.name) -> IngestOutcome:
+    return materialize_ingest(world.database, load_settings(), "acme", bot, profile)
 
 
 def test_an_ingest_reports_what_it_did_for_the_bot_and_prints_nothing(
@@ -34,7 +38,7 @@ def test_an_ingest_reports_what_it_did_for_the_bot_and_prints_nothing(
     first = ingest(world)
     assert first.sources == {"ready": 2, "unchanged": 0, "failed": 1, "no_text": 1, "deleted": 0}
     assert (first.chunks_written, first.embedded, first.cache_hits, first.activated) == (2, 2, 0, True)
-    assert [failure["source"] for failure in first.failures] == ["bad.pdf"]
+    assert [failure.name for failure in first.failures] == ["bad.pdf"]
     assert first.seconds > 0
     assert first.startup_seconds > 0
 
@@ -51,15 +55,15 @@ def test_an_ingest_reports_what_it_did_for_the_bot_and_prints_nothing(
 
     assert dict(os.environ) == before
     assert capfd.readouterr() == ("", "")
-    with launch.dagster_instance(load_settings()) as instance:
+    with dagster_instance(load_settings()) as instance:
         recorded = {run.run_id: run for run in instance.get_runs()}
         assert set(first.run_ids + second.run_ids + third.run_ids) == set(recorded)
         assert all(run.is_success for run in recorded.values())
         assert instance.get_dynamic_partitions("tenant") == ["acme"]
-    assert launch.remove_staged(load_settings(), "acme") == 2
-    assert launch.remove_staged(load_settings(), "acme") == 0
-    assert launch.purge_dagster(load_settings(), "acme") == 6
-    with launch.dagster_instance(load_settings()) as instance:
+    assert remove_staged(load_settings(), "acme") == 2
+    assert remove_staged(load_settings(), "acme") == 0
+    assert purge_dagster(load_settings(), "acme") == 6
+    with dagster_instance(load_settings()) as instance:
         assert instance.get_runs() == []
         assert instance.get_dynamic_partitions("tenant") == []
 
@@ -77,6 +81,26 @@ def test_a_run_that_fails_says_which_step_and_why(world: World, monkeypatch: pyt
     assert ingest(world).sources["ready"] == 1
 
 
+def test_the_error_of_a_step_comes_out_as_the_error_that_it_is(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("GOOGLE_API_KEY", "GEMINI_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    root = world.tenant("acme")
+    (root / "a.txt").write_text("The pump is dry.")
+    keyless = make_profile(name="keyless", provider="google", model="gemini-embedding-001", dimensions=768)
+    add_spec(world.database, keyless)
+    with pytest.raises(
+        ProviderRefused, match=r"needs a key.* \(step profile_embeddings, run [0-9a-f-]{36}\)$"
+    ) as caught:
+        ingest(world, profile="keyless")
+    own = caught.value.__cause__
+    assert isinstance(own, ProviderRefused)
+    assert traceback.extract_tb(own.__traceback__)[-1].filename.endswith("providers/requests.py")
+    with dagster_instance(load_settings()) as instance:
+        run = instance.get_run_by_id(str(caught.value)[-37:-1])
+        assert run is not None
+        assert run.is_failure
+
+
 def test_unknown_names_start_no_run(world: World) -> None:
     add_tenant(world.database, "acme", "help")
     with pytest.raises(UnknownBot):
@@ -87,24 +111,24 @@ def test_unknown_names_start_no_run(world: World) -> None:
 
 
 def test_the_environment_names_the_storage_beside_the_database(world: World) -> None:
-    environment = launch.dagster_environment(load_settings())
+    environment = dagster_environment(load_settings())
     assert environment["DATABASE_URL"] == world.database.url
     assert environment["DAGSTER_PG_URL"].startswith("postgresql+psycopg2://")
     assert "_dagster?" in environment["DAGSTER_PG_URL"]
     home = Path(environment["DAGSTER_HOME"])
     (home / "dagster.yaml").write_text("stale: true")
-    launch.dagster_environment(load_settings())
+    dagster_environment(load_settings())
     assert "stale" not in (home / "dagster.yaml").read_text()
 
 
 def test_a_storage_of_ones_own_is_taken_as_it_is(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DAGSTER_PG_URL", "postgresql+psycopg2://else/where")
-    assert launch.dagster_environment(load_settings())["DAGSTER_PG_URL"] == "postgresql+psycopg2://else/where"
+    assert dagster_environment(load_settings())["DAGSTER_PG_URL"] == "postgresql+psycopg2://else/where"
 
 
 _PARENT = """
 import os, sys
-from rag_assets.launch.instance import run_child
+from rag_assets.launch.dev import run_child
 child = "import signal, sys, time\\n" \\
         "signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))\\n" \\
         "print('up', flush=True)\\n" \\

@@ -15,7 +15,8 @@ import pytest
 from rag_assets.assets.embeddings import profile_embeddings
 from rag_assets.embedding.profiles import ProviderOptions, make_profile
 from rag_assets.errors import UsageError
-from rag_assets.launch import instance as launch
+from rag_assets.launch.ingest import materialize_ingest
+from rag_assets.launch.instance import dagster_instance
 from rag_assets.runs.pools import EMBEDDING_POOL, free_slots_of_ended_runs, prepare_pool
 from rag_assets.settings import bundled, load_settings
 from rag_assets.store.profiles import add_spec
@@ -34,7 +35,7 @@ def test_the_step_that_embeds_takes_a_slot_and_no_default_is_set_for_pools() -> 
 
 
 def test_the_pool_has_the_slots_that_were_asked_for(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    with launch.dagster_instance(load_settings()) as instance:
+    with dagster_instance(load_settings()) as instance:
         assert _slots(instance) == 2
         instance.event_log_storage.set_concurrency_slots(EMBEDDING_POOL, 5)  # as somebody does in the UI
         prepare_pool(instance)
@@ -68,14 +69,14 @@ def test_a_killed_run_gives_its_slot_back_to_the_next(world: World, monkeypatch:
         silent.accept()[0].close()
         killed.send_signal(signal.SIGKILL)
         killed.wait()
-    with launch.dagster_instance(load_settings()) as instance:
+    with dagster_instance(load_settings()) as instance:
         (held,) = instance.event_log_storage.get_concurrency_run_ids()
         assert free_slots_of_ended_runs(instance) == []  # nobody knows yet that it is over
     began = time.monotonic()
-    outcome = launch.materialize_ingest(world.database, load_settings(), "bolt", "help", PROFILE.name)
+    outcome = materialize_ingest(world.database, load_settings(), "bolt", "help", PROFILE.name)
     assert outcome.chunks_written == 1
     assert time.monotonic() - began < 60
-    with launch.dagster_instance(load_settings()) as instance:
+    with dagster_instance(load_settings()) as instance:
         run = instance.get_run_by_id(held)
         assert run is not None
         assert run.status is dg.DagsterRunStatus.FAILURE
