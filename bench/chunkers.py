@@ -20,11 +20,11 @@ from rag_assets.chunking import ChunkingSpec
 from rag_assets.chunking.spec import Strategy
 from rag_assets.embedding.profiles import EmbeddingProfile, make_profile
 from rag_assets.ingest.run import ingest
+from rag_assets.ingest.start import remember_roots
 from rag_assets.store.database import Database
 from rag_assets.store.migrate import migrate
 from rag_assets.store.profiles import add_spec
 from rag_assets.store.search import Mode
-from rag_assets.store.tenants import add_root, add_tenant
 
 BUNDLED = REPOSITORY / "evals" / "data"
 _CHARACTERS: tuple[Strategy, ...] = (
@@ -84,8 +84,7 @@ def main() -> None:
         folder = BUNDLED / name if bundled else options.data / name
         corpus = folder / "sources" if bundled else folder / "corpus.jsonl"
         tenant = f"chunkers-{name}"
-        add_tenant(database, tenant, "bench")
-        add_root(database, tenant, "bench", str(corpus.resolve()))
+        remember_roots(database, tenant, "bench", [str(corpus.resolve())])
         evalset = load_evalset(folder) if bundled else load_evalset(folder, split="test")
         rows = [
             [label, *measure(database, tenant, evalset, profile_of(label, chunking, options.profile))]

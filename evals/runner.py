@@ -17,11 +17,12 @@ from evals.report import Measured
 from evals.runs import RetrievalRun, RunError
 from evals.stored_sets import StoredSet, latest_eval_set, save_eval_set
 from rag_assets.errors import ProfileNotReady, UnknownProfile
+from rag_assets.ingest.start import remember_roots
 from rag_assets.store import evals as store
 from rag_assets.store.database import Connection, Database
 from rag_assets.store.profiles import BuiltProfile, built_profiles
 from rag_assets.store.search import Mode
-from rag_assets.store.tenants import Space, add_root, add_tenant, spaces_of
+from rag_assets.store.tenants import Space, spaces_of
 
 _CHANGED = "sources changed while it was measured"
 
@@ -78,8 +79,7 @@ def import_set(database: Database, tenant: str, bot: str, folder: Path) -> EvalS
     evalset = load_evalset(folder)
     corpus = corpus_of(folder)
     if corpus is not None:
-        add_tenant(database, tenant, bot)
-        add_root(database, tenant, bot, str(corpus))
+        remember_roots(database, tenant, bot, [str(corpus)])
     with database.work(tenant) as connection:
         return save_eval_set(connection, spaces_of(connection, tenant, bot)[0], evalset).evalset
 

@@ -12,11 +12,7 @@ What `__all__` lists is the package's promise; everything below it is internal a
 is first used, so that importing the package costs nothing.
 """
 
-from __future__ import annotations
-
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # as type checkers know it, without importing typing
 if TYPE_CHECKING:
     from rag_assets.chunking import ChunkingSpec, chunk_document
     from rag_assets.documents.isolated import parse_file
@@ -138,14 +134,18 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    if name == "ingest":
-        return import_module("rag_assets.ingest")
-    home = import_module(f"rag_assets.{_HOMES.get(name, 'errors')}")
-    value = globals()[name] = getattr(home, name)
-    return value
+if not TYPE_CHECKING:  # a checker would take every name for one that is there
+
+    def __getattr__(name):
+        from importlib import import_module  # 6 ms, which `import rag_assets` alone would wait for
+
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        if name == "ingest":
+            return import_module("rag_assets.ingest")
+        home = import_module(f"rag_assets.{_HOMES.get(name, 'errors')}")
+        value = globals()[name] = getattr(home, name)
+        return value
 
 
 def __dir__() -> list[str]:

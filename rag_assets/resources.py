@@ -6,9 +6,8 @@ from threading import Lock
 
 import dagster as dg
 
+from rag_assets.ingest.start import prepare
 from rag_assets.store.database import Database
-from rag_assets.store.migrate import is_current, migrate
-from rag_assets.store.profiles import seed_specs
 
 _ready: dict[str, Database] = {}
 _one_at_a_time = Lock()
@@ -41,10 +40,3 @@ class Postgres(dg.ConfigurableResource[None]):
                 prepare(database)
                 share(database)
             return _ready[database.url]
-
-
-def prepare(database: Database) -> None:
-    """Apply the migrations that are missing, if any, and offer the built-in profiles."""
-    if not is_current(database):
-        migrate(database)
-        seed_specs(database)

@@ -12,22 +12,21 @@ from rich.table import Table
 from rag_assets.commands.bars import shown
 from rag_assets.commands.options import Bot, Json, Tenant, key
 from rag_assets.commands.plan import no_roots, plan_payload, price_payload, show_failures, show_plan
-from rag_assets.commands.roots import resolve_roots
 from rag_assets.commands.session import ready_database
 from rag_assets.commands.shell import Answer
+from rag_assets.embedding.profiles import DEFAULT_PROFILE
 from rag_assets.ingest.batch_api.backlog import require_batches
-from rag_assets.ingest.pairs import enable_pair
 from rag_assets.ingest.plan import Demand, exists, make_plan, price_of
+from rag_assets.ingest.start import start
 from rag_assets.settings import Settings, load_settings
+from rag_assets.sources.roots import resolve_roots
 from rag_assets.store.database import Database
 from rag_assets.store.profiles import built_profiles, get_spec
 from rag_assets.store.sources import forget_unread_files
-from rag_assets.store.tenants import add_root, add_tenant, list_roots, spaces_of
+from rag_assets.store.tenants import list_roots, spaces_of
 
 if TYPE_CHECKING:
     from rag_assets.launch.ingest import IngestOutcome
-
-DEFAULT_PROFILE = "static-256"
 
 
 def ingest(
@@ -98,11 +97,7 @@ def ingest_roots(
     name = _checked_profile(database, tenant, bot, roots, profile)
     if batch:
         _require_batches(database, name)
-    if roots:
-        add_tenant(database, tenant, bot)
-    for uri in roots:
-        add_root(database, tenant, bot, uri)
-    enable_pair(database, tenant, bot, name)
+    start(database, tenant, bot, name, roots)
     from rag_assets.launch.ingest import materialize_ingest
 
     return name, materialize_ingest(database, settings, tenant, bot, name, batch)

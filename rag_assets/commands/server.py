@@ -7,8 +7,9 @@ from typing import Any
 from rich.console import Console
 
 from rag_assets.commands.options import Json
-from rag_assets.commands.session import connect, set_up
+from rag_assets.commands.session import connect
 from rag_assets.commands.shell import Answer
+from rag_assets.ingest.start import set_up
 from rag_assets.settings import load_settings
 from rag_assets.store.database import describe
 from rag_assets.store.profiles import list_specs

@@ -8,10 +8,9 @@ from contextlib import contextmanager
 import psycopg
 
 from rag_assets.errors import UsageError
+from rag_assets.ingest.start import prepare
 from rag_assets.settings import Settings, load_settings
 from rag_assets.store.database import Database
-from rag_assets.store.migrate import is_current, migrate
-from rag_assets.store.profiles import seed_specs
 
 
 @contextmanager
@@ -24,8 +23,7 @@ def ready_database(settings: Settings | None = None) -> Iterator[Database]:
     """
     database = connect(settings or load_settings())
     try:
-        if not is_current(database):
-            set_up(database)
+        prepare(database)
         yield database
     finally:
         database.close()
@@ -39,10 +37,3 @@ def connect(settings: Settings) -> Database:
         except psycopg.ProgrammingError as error:
             raise UsageError(f"DATABASE_URL is no connection URL: {str(error).strip()}") from error
     return Database.from_settings(settings)
-
-
-def set_up(database: Database) -> list[str]:
-    """Apply what is missing of the schema and the built-in profiles; returns the migrations applied now."""
-    applied = migrate(database)
-    seed_specs(database)
-    return applied

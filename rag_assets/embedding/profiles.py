@@ -258,6 +258,8 @@ def _static(dimensions: int) -> EmbeddingProfile:
     )
 
 
+DEFAULT_PROFILE = "static-256"  # of a bot that has none
+
 BUILTIN_PROFILES: dict[str, EmbeddingProfile] = {
     profile.name: profile for profile in (_static(64), _static(128), _static(256))
 }

@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import sys
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rag_assets.ingest.run import IngestReport
-    from rag_assets.store.database import Database
 
 
 class _Ingest(ModuleType):
-    def __call__(self, database: Database, tenant: str, bot: str, profile: str, *, batch: bool = False) -> IngestReport:
+    def __call__(self, *arguments: Any, **options: Any) -> IngestReport:
         """See `rag_assets.ingest.run.ingest`."""
         from rag_assets.ingest.run import ingest  # its modules import this package
 
-        return ingest(database, tenant, bot, profile, batch=batch)
+        return ingest(*arguments, **options)
 
 
 sys.modules[__name__].__class__ = _Ingest

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rag_assets.embedding.profiles import DEFAULT_PROFILE, EmbeddingProfile
 from rag_assets.ingest.chunks import ChunkReport, chunk_pending
 from rag_assets.ingest.embeddings import EmbedReport, embed_chunks
-from rag_assets.ingest.pairs import enable_pair
 from rag_assets.ingest.publication import PublishReport, publish_chunks
 from rag_assets.ingest.sources import SyncReport, sync_sources
+from rag_assets.ingest.start import prepare, start
+from rag_assets.sources.roots import resolve_roots
 from rag_assets.store.database import Database
 from rag_assets.store.indexes import HnswReport, LexicalReport, ensure_hnsw, refresh_lexical, tune_recall
+from rag_assets.store.profiles import add_spec
 
 
 @dataclass(frozen=True)
@@ -25,16 +29,36 @@ class IngestReport:
     hnsw: HnswReport
 
 
-def ingest(database: Database, tenant: str, bot: str, profile: str, *, batch: bool = False) -> IngestReport:
-    """Scan the bot's remembered roots and bring one profile of it up to date.
+def ingest(
+    database: Database,
+    tenant: str,
+    bot: str,
+    profile: str | EmbeddingProfile = DEFAULT_PROFILE,
+    roots: Sequence[str] = (),
+    *,
+    batch: bool = False,
+) -> IngestReport:
+    """Scan the bot's roots and bring one profile of it up to date.
+
+    `roots`: folders, files and addresses that are remembered from now on, beside those that are already; where some
+    are given, tenant and bot are created. A profile that is not in the catalogue is put there if it is given itself;
+    `make_profile` makes one. The database is brought to the current schema.
 
     `batch`: through the provider's batch API, whatever the profile's settings say; what waits for a job is published by
     a later call.
 
     Raises:
+        UsageError: a root does not exist or cannot be read by anything here; nothing was done.
         UnknownTenant, UnknownBot, UnknownProfile: nothing was done.
+        InvalidProfile: the catalogue has another profile of that name.
+        DatabaseUnavailable, DatabaseRefused: the server cannot be reached or must not be used.
     """
-    built = enable_pair(database, tenant, bot, profile)
+    resolved = resolve_roots(roots)
+    prepare(database)
+    if isinstance(profile, EmbeddingProfile):
+        add_spec(database, profile)
+        profile = profile.name
+    built = start(database, tenant, bot, profile, resolved)
     synced = sync_sources(database, tenant, bot)
     table, chunked = chunk_pending(database, [built])
     embedded_table, embedded = embed_chunks(database, [built], table, batch)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from rag_assets.embedding.profiles import EmbeddingProfile
+from rag_assets.embedding.profiles import DEFAULT_PROFILE, EmbeddingProfile
 from rag_assets.errors import InvalidArgument, ProfileNotReady, ScopeError, UnknownBot
 from rag_assets.keys import check_key
 from rag_assets.retrieval.arguments import check_text
@@ -120,7 +120,7 @@ def _opening(
         wanted = f"profile {profile!r}" if profile else "active profile"
         raise ProfileNotReady(
             f"bot {bot!r} of tenant {tenant!r} has no {wanted} that is ready. Build one with: "
-            f"rag ingest --tenant {tenant} --bot {bot} --profile {profile or 'static-256'}"
+            f"rag ingest --tenant {tenant} --bot {bot} --profile {profile or DEFAULT_PROFILE}"
         )
     spec = EmbeddingProfile.model_validate(chosen.spec)
     return RetrievalScope(tenant, bot, chosen.space_id, chosen.profile_id, spec, user_id)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rag_assets.commands.bars import Lines
-from rag_assets.commands.roots import resolve_roots
 from rag_assets.errors import UsageError
+from rag_assets.sources.roots import resolve_roots
 
 if TYPE_CHECKING:
     from tests.support.command_line import Rag

@@ -1,0 +1,48 @@
+"""What begins an ingest for a person: a database that is ready, a bot with its roots, and a profile enabled for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rag_assets.ingest.pairs import enable_pair
+from rag_assets.store.database import Database
+from rag_assets.store.migrate import is_current, migrate
+from rag_assets.store.profiles import BuiltProfile, seed_specs
+from rag_assets.store.tenants import add_root, add_tenant
+
+
+def prepare(database: Database) -> None:
+    """Set the database up unless it is there in its current schema.
+
+    Raises:
+        DatabaseUnavailable, DatabaseRefused: the server cannot be reached or must not be used.
+    """
+    if not is_current(database):
+        set_up(database)
+
+
+def set_up(database: Database) -> list[str]:
+    """Make roles and grants, apply what is missing of the schema, and offer the built-in profiles; returns the ids of
+    the migrations applied now. Safe to repeat."""
+    applied = migrate(database)
+    seed_specs(database)
+    return applied
+
+
+def remember_roots(database: Database, tenant: str, bot: str, roots: Sequence[str]) -> None:
+    """Remember source roots of a bot, as `sources.roots.resolve_roots` gives them; tenant and bot are created."""
+    if roots:
+        add_tenant(database, tenant, bot)
+    for uri in roots:
+        add_root(database, tenant, bot, uri)
+
+
+def start(database: Database, tenant: str, bot: str, profile: str, roots: Sequence[str]) -> BuiltProfile:
+    """Remember the roots and enable the profile for the bot.
+
+    Raises:
+        UnknownTenant, UnknownBot: no roots were given, and there is no such bot.
+        UnknownProfile: the catalogue has no profile of that name.
+    """
+    remember_roots(database, tenant, bot, roots)
+    return enable_pair(database, tenant, bot, profile)

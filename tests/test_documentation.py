@@ -1,0 +1,70 @@
+"""The examples of the documentation are run, and import what everybody may import."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+import rag_assets
+from rag_assets.store.database import Database
+
+ROOT = Path(rag_assets.__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+_EXAMPLE = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def examples(page: Path) -> list[str]:
+    return _EXAMPLE.findall(page.read_text(encoding="utf-8"))
+
+
+def run(page: Path, names: dict[str, object]) -> None:
+    """The examples of a page, one after the other, as one program; lines keep their numbers."""
+    text = page.read_text(encoding="utf-8")
+    for match in _EXAMPLE.finditer(text):
+        lines = text[: match.start(1)].count("\n")
+        exec(compile("\n" * lines + match[1], str(page), "exec", dont_inherit=True), names)
+
+
+@pytest.fixture
+def elsewhere(database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Database:
+    """An empty folder to work in, and a database that the settings name."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DATABASE_URL", database.url)
+    monkeypatch.delenv("RAG_APP_DATABASE_URL", raising=False)
+    return database
+
+
+def test_the_examples_of_the_api_run(elsewhere: Database) -> None:
+    names: dict[str, object] = {"__name__": "api"}
+    run(ROOT / "docs" / "api.md", names)
+    used = names["database"]
+    assert isinstance(used, Database)
+    used.close()
+
+
+def test_the_example_of_the_readme_runs(elsewhere: Database, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("handbook").mkdir()
+    Path("handbook/warranty.md").write_text("# Warranty\n\nEvery pump has a warranty of five years.\n")
+    rag_assets.ingest(elsewhere, "acme", "support", roots=["handbook"])
+    names: dict[str, object] = {"__name__": "readme"}
+    run(ROOT / "README.md", names)
+    assert "five years" in capsys.readouterr().out
+    used = names["database"]
+    assert isinstance(used, Database)
+    used.close()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_examples_import_only_from_the_front_door(page: Path) -> None:
+    for example in examples(page):
+        for node in ast.walk(ast.parse(example)):
+            if isinstance(node, ast.Import):
+                inner = [name.name for name in node.names if name.name.startswith("rag_assets.")]
+            elif isinstance(node, ast.ImportFrom):
+                inner = [node.module] if (node.module or "").startswith("rag_assets.") else []
+            else:
+                continue
+            assert inner == [], f"{page.name} imports {inner}"
