@@ -1,0 +1,87 @@
+"""Which packages import which, read from the code."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+Imports = Mapping[str, set[str]]
+
+# Modules at the top of rag_assets belong to a room that is there, or to one that is named after them all.
+_ROOM_OF = {
+    "cli": "commands",
+    "demo": "commands",
+    "partitions": "resources",
+    "io_managers": "resources",
+}
+# Every room may import these, and they import no room.
+GROUND = {"errors", "keys", "progress", "settings"}
+_FRONT_DOOR = "__init__"  # names what it offers, and loads it when it is asked for
+
+
+def room_of(module: str) -> str:
+    """The room of a module of `rag_assets` or `evals`, by its dotted name."""
+    package, *rest = module.split(".")
+    if package == "evals":
+        return package
+    top = rest[0] if rest else _FRONT_DOOR
+    return _ROOM_OF.get(top, top)
+
+
+def imports() -> dict[str, set[str]]:
+    """The rooms that each room imports, at the top of a file or within a function, the ground left out."""
+    found: dict[str, set[str]] = {}
+    for room, path in product_files():
+        if room not in GROUND | {_FRONT_DOOR}:
+            found.setdefault(room, set()).update(_imported(path) - GROUND - {room})
+    return found
+
+
+def ground_imports() -> dict[str, set[str]]:
+    """The rooms that the ground imports: none."""
+    return {name: _imported(REPOSITORY / "rag_assets" / f"{name}.py") - GROUND for name in GROUND}
+
+
+def rooms_with(package: str) -> set[str]:
+    """The rooms that import a package of somebody else."""
+    return {room for room, path in product_files() if any(name.split(".")[0] == package for name in names_of(path))}
+
+
+def product_files() -> Iterator[tuple[str, Path]]:
+    """The room and the path of every file of the product."""
+    for package in ("rag_assets", "evals"):
+        for path in sorted((REPOSITORY / package).rglob("*.py")):
+            yield room_of(".".join(path.relative_to(REPOSITORY).with_suffix("").parts)), path
+
+
+def _imported(path: Path) -> set[str]:
+    """The rooms of what a file imports of the product."""
+    return {room_of(name) for name in names_of(path) if name.split(".")[0] in ("rag_assets", "evals")}
+
+
+def names_of(path: Path) -> Iterator[str]:
+    """What a file imports, wherever in it."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (name.name for name in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield from (f"{node.module}.{name.name}" for name in node.names)
+
+
+def shortest(graph: Imports) -> set[tuple[str, str]]:
+    """The arrows of an acyclic graph that do not follow from others."""
+    below = {room: set().union(*(reachable(graph, other) for other in graph[room])) for room in graph}
+    return {(room, other) for room, others in graph.items() for other in others - below[room]}
+
+
+def reachable(graph: Imports, room: str) -> set[str]:
+    """All rooms below one, by any number of arrows."""
+    found: set[str] = set()
+    waiting = [room]
+    while waiting:
+        new = graph[waiting.pop()] - found
+        found |= new
+        waiting += new
+    return found
