@@ -4,16 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tests.support.rooms import (
-    REPOSITORY,
-    ground_imports,
-    imports,
-    names_of,
-    product_files,
-    reachable,
-    rooms_with,
-    shortest,
-)
+from tests.support.rooms import REPOSITORY, ground_imports, imports, reachable, shortest
 
 PAGE = (REPOSITORY / "docs" / "architecture.md").read_text(encoding="utf-8")
 
@@ -44,14 +35,3 @@ def test_the_picture_has_the_arrows_that_do_not_follow_from_others() -> None:
 
 def test_what_every_room_may_import_imports_no_room() -> None:
     assert [name for name, others in ground_imports().items() if others] == []
-
-
-def test_what_retrieves_and_ingests_knows_no_dagster() -> None:
-    graph = imports()
-    plain = {"retrieval", "ingest"} | reachable(graph, "retrieval") | reachable(graph, "ingest")
-    assert plain & rooms_with("dagster") == set()
-    assert "assets" in rooms_with("dagster")
-
-
-def test_the_store_alone_reads_the_named_statements() -> None:
-    assert {room for room, path in product_files() if "rag_assets.store.sql.query" in names_of(path)} == {"store"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -33,9 +33,11 @@ def room_of(module: str) -> str:
 def imports() -> dict[str, set[str]]:
     """The rooms that each room imports, at the top of a file or within a function, the ground left out."""
     found: dict[str, set[str]] = {}
-    for room, path in product_files():
-        if room not in GROUND | {_FRONT_DOOR}:
-            found.setdefault(room, set()).update(_imported(path) - GROUND - {room})
+    for package in ("rag_assets", "evals"):
+        for path in sorted((REPOSITORY / package).rglob("*.py")):
+            room = room_of(".".join(path.relative_to(REPOSITORY).with_suffix("").parts))
+            if room not in GROUND | {_FRONT_DOOR}:
+                found.setdefault(room, set()).update(_imported(path) - GROUND - {room})
     return found
 
 
@@ -44,30 +46,15 @@ def ground_imports() -> dict[str, set[str]]:
     return {name: _imported(REPOSITORY / "rag_assets" / f"{name}.py") - GROUND for name in GROUND}
 
 
-def rooms_with(package: str) -> set[str]:
-    """The rooms that import a package of somebody else."""
-    return {room for room, path in product_files() if any(name.split(".")[0] == package for name in names_of(path))}
-
-
-def product_files() -> Iterator[tuple[str, Path]]:
-    """The room and the path of every file of the product."""
-    for package in ("rag_assets", "evals"):
-        for path in sorted((REPOSITORY / package).rglob("*.py")):
-            yield room_of(".".join(path.relative_to(REPOSITORY).with_suffix("").parts)), path
-
-
 def _imported(path: Path) -> set[str]:
-    """The rooms of what a file imports of the product."""
-    return {room_of(name) for name in names_of(path) if name.split(".")[0] in ("rag_assets", "evals")}
-
-
-def names_of(path: Path) -> Iterator[str]:
-    """What a file imports, wherever in it."""
+    """The rooms of what a file imports of the product, wherever in it."""
+    names: list[str] = []
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            yield from (name.name for name in node.names)
+            names += [name.name for name in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:
-            yield from (f"{node.module}.{name.name}" for name in node.names)
+            names += [f"{node.module}.{name.name}" for name in node.names]
+    return {room_of(name) for name in names if name.split(".")[0] in ("rag_assets", "evals")}
 
 
 def shortest(graph: Imports) -> set[tuple[str, str]]:
