@@ -13,7 +13,6 @@ Imports = Mapping[str, set[str]]
 _ROOM_OF = {
     "cli": "commands",
     "demo": "commands",
-    "partitions": "resources",
     "io_managers": "resources",
 }
 # Every room may import these, and they import no room.
