@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import psycopg
 import pytest
 
 from rag_assets.chunking import ChunkingSpec, repeated_pages
@@ -12,7 +11,7 @@ from rag_assets.chunking.chunks import chunk_document
 from rag_assets.documents.model import Chunk, Document
 from rag_assets.embedding.protocol import NOBODY, Caller, Embedded
 from rag_assets.embedding.providers.hashing import HashEmbedder
-from rag_assets.errors import TextRefused
+from rag_assets.errors import SourceError, TextRefused
 from rag_assets.progress import reporting
 from rag_assets.store.database import Database
 from rag_assets.store.publication import Published, Publisher, StagedVersion
@@ -57,7 +56,7 @@ def strict(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def publish_versions(self: Publisher, versions: Sequence[StagedVersion]) -> Published:
         if any(UNSTORED in chunk.content for version in versions for chunk in version.chunks):
-            raise psycopg.DataError(UNSTORED)
+            raise SourceError(UNSTORED)
         return publish(self, versions)
 
     monkeypatch.setattr(repeated_pages, "chunk_document", cut)
