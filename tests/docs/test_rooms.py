@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 
-from tests.support.rooms import REPOSITORY, ground_imports, imports, reachable, shortest
+from tests.support.rooms import REPOSITORY, ground_imports, imports, reachable, redrawn
 
-PAGE = (REPOSITORY / "docs" / "architecture.md").read_text(encoding="utf-8")
-
-
-def drawn() -> set[tuple[str, str]]:
-    """The arrows of the picture."""
-    return set(re.findall(r"^    (\w+) --> (\w+)$", PAGE, re.MULTILINE))
-
-
-def listed() -> dict[str, set[str]]:
-    """The table: what each room imports."""
-    rows = re.findall(r"^\| `(\w+)` \| [^|]+ \|([^|]*)\|$", PAGE, re.MULTILINE)
-    return {room: set(re.findall(r"\w+", others)) for room, others in rows}
+PAGE = REPOSITORY / "docs" / "architecture.md"
 
 
 def test_no_room_imports_one_that_imports_it() -> None:
@@ -25,13 +15,18 @@ def test_no_room_imports_one_that_imports_it() -> None:
     assert [room for room in graph if room in reachable(graph, room)] == []
 
 
-def test_the_table_lists_what_each_room_imports() -> None:
-    assert listed() == imports()
-
-
-def test_the_picture_has_the_arrows_that_do_not_follow_from_others() -> None:
-    assert drawn() == shortest(imports())
-
-
 def test_what_every_room_may_import_imports_no_room() -> None:
     assert [name for name, others in ground_imports().items() if others] == []
+
+
+def test_every_room_has_a_row_in_the_table() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| [^|]+ \|[^|]*\|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert sorted(rows) == sorted(imports())
+
+
+def test_the_picture_and_the_table_show_what_imports_what() -> None:
+    right = redrawn(PAGE.read_text(encoding="utf-8"))
+    if os.environ.get("RAG_UPDATE_ROOMS"):
+        PAGE.write_text(right, encoding="utf-8")
+    hint = "look whether you want the new arrows, and run with RAG_UPDATE_ROOMS=1 if you do"
+    assert PAGE.read_text(encoding="utf-8") == right, hint

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -71,3 +72,18 @@ def reachable(graph: Imports, room: str) -> set[str]:
         found |= new
         waiting += new
     return found
+
+
+def redrawn(page: str) -> str:
+    """A page whose arrows, and whose third column of the table of rooms, are those of the code."""
+    graph = imports()
+    # The more a room stands on, the higher it is drawn.
+    arrows = sorted(shortest(graph), key=lambda arrow: (-len(reachable(graph, arrow[0])), *arrow))
+    picture = "".join(f"    {room} --> {other}\n" for room, other in arrows)
+    page = re.sub(r"(?:^    \w+ --> \w+\n)+", picture, page, count=1, flags=re.MULTILINE)
+
+    def row(match: re.Match[str]) -> str:
+        others = ", ".join(sorted(graph.get(match[2], ())))
+        return f"{match[1]} {others} |" if others else f"{match[1]} |"
+
+    return re.sub(r"^(\| `(\w+)` \| [^|]+ \|)[^|]*\|$", row, page, flags=re.MULTILINE)
