@@ -8,11 +8,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from tokenizers import Tokenizer
+
 from rag_assets.errors import TokenizerUnavailable
 
 if TYPE_CHECKING:
     from tiktoken import Encoding
-    from tokenizers import Tokenizer
 
 DEFAULT_TOKENIZER = "wordllama"
 _TIKTOKEN = "tiktoken:"
@@ -93,8 +94,6 @@ def load_counter(name: str) -> TokenCounter:
     """
     if name.startswith(_TIKTOKEN):
         return TiktokenCounter(_load_tiktoken(name.removeprefix(_TIKTOKEN)))
-    from tokenizers import Tokenizer
-
     path = _wordllama_file() if name == DEFAULT_TOKENIZER else _tokenizer_file(name)
     try:
         return HuggingFaceCounter(Tokenizer.from_file(str(path)))
@@ -124,7 +123,7 @@ def _tokenizer_file(name: str) -> Path:
 
 def _load_tiktoken(name: str) -> Encoding:
     try:
-        import tiktoken
+        import tiktoken  # an extra
     except ImportError as error:
         raise TokenizerUnavailable(
             f"the tokenizer tiktoken:{name} needs the extra tiktoken: pip install 'rag-assets[tiktoken]'"

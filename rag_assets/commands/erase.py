@@ -109,8 +109,7 @@ def _abandon_jobs(database: Database, tenant: str, bot: str | None) -> tuple[int
     with database.work(tenant) as connection:
         if not list_jobs(connection, tenant, bot, unfinished=True):
             return 0, []
-    # Only now: it loads the provider's library.
-    from rag_assets.ingest.batch_api.collect import abandon_jobs
+    from rag_assets.ingest.batch_api.collect import abandon_jobs  # loads the provider's library, 0.3 s
 
     return abandon_jobs(database, tenant, bot)
 

@@ -98,7 +98,7 @@ def ingest_roots(
     if batch:
         _require_batches(database, name)
     start(database, tenant, bot, name, roots)
-    from rag_assets.launch.ingest import materialize_ingest
+    from rag_assets.launch.ingest import materialize_ingest  # loads Dagster, which a dry run and a refusal do without
 
     return name, materialize_ingest(database, settings, tenant, bot, name, batch)
 

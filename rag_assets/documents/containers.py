@@ -7,6 +7,8 @@ import io
 import re
 import zipfile
 
+import olefile  # type: ignore[import-untyped]
+
 from rag_assets.documents.parsers.zips import ZIP_MAGIC, open_zip, read_entry
 from rag_assets.errors import ParseError
 
@@ -72,9 +74,6 @@ def _by_media_type(media_type: bytes) -> str:
 
 
 def _ole_format(data: bytes) -> str | None:
-    # Deferred: only the older formats need it.
-    import olefile  # type: ignore[import-untyped]
-
     try:
         with olefile.OleFileIO(io.BytesIO(data)) as ole:
             streams = {entry[0] for entry in ole.listdir() if len(entry) == 1}

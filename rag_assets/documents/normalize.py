@@ -11,6 +11,8 @@ import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
+from charset_normalizer import from_bytes
+
 from rag_assets.errors import ParseError
 
 _UNWANTED = re.compile("[\x00-\x08\x0b-\x1f\ud800-\udfff]")
@@ -150,9 +152,6 @@ def _decode_legacy(data: bytes, codec: str | None) -> str:
 
 
 def _detect(data: bytes) -> str:
-    # Deferred: only a file that is not UTF-8 needs the detector.
-    from charset_normalizer import from_bytes
-
     first = next((i for i, byte in enumerate(data) if byte >= 0x80), 0)
     start = max(0, first - 1024)
     sample = data[start : start + _SAMPLE]

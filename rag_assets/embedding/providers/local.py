@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+from tokenizers import Tokenizer
 
 from rag_assets.embedding.check import check_texts
 from rag_assets.embedding.profiles import EmbeddingProfile
@@ -30,7 +31,6 @@ from rag_assets.settings import load_settings
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
-    from tokenizers import Tokenizer
 
 # Texts of one pass, sorted by length before: on a CPU large passes spend a quarter more on padding and gain nothing.
 _PASS_CPU, _PASS_GPU = 16, 64
@@ -160,8 +160,6 @@ def _without_progress_bars() -> Iterator[None]:
 
 def _plain_tokenizer(name: str, model: SentenceTransformer) -> Tokenizer:
     """A copy of the model's tokenizer that counts a text to its end."""
-    from tokenizers import Tokenizer
-
     own = getattr(model.tokenizer, "backend_tokenizer", model.tokenizer)
     if not isinstance(own, Tokenizer):
         raise EmbeddingError(f"{name} has no fast tokenizer, and without one its windows cannot be counted")

