@@ -292,7 +292,7 @@ class _Bench:
                 baseline=second.evaluation,
                 critical=self.set.evalset.critical,
                 active_sources=covered.sources,
-                missing_sources=covered.missing,
+                missing_sources=tuple(covered.missing),
                 candidate_p95_ms=first.run.percentile_ms("total", 0.95),
                 baseline_p95_ms=second.run.percentile_ms("total", 0.95),
                 index_recall=store.index_recall(connection, candidate),

@@ -2,49 +2,61 @@
 -- the function rag.search. Everything runs inside a transaction whose scope has been set.
 
 -- add_tenant --
+-- Its id if it is new, and nothing if it was there.
 INSERT INTO rag.tenants (id) VALUES (%(tenant)s) ON CONFLICT DO NOTHING RETURNING id
 
 -- add_bot --
+-- Its id if it is new, and nothing if it was there.
 INSERT INTO rag.bots (tenant_id, id) VALUES (%(tenant)s, %(bot)s) ON CONFLICT DO NOTHING RETURNING id
 
 -- add_space --
+-- Each bot has one space so far, with the default name.
 INSERT INTO rag.knowledge_spaces (tenant_id, bot_id) VALUES (%(tenant)s, %(bot)s) ON CONFLICT DO NOTHING
 
 -- list_tenants --
+-- All of them, whoever is in scope.
 SELECT id FROM rag.tenants ORDER BY id
 
 -- list_bots --
+-- All bots of a tenant.
 SELECT id FROM rag.bots WHERE tenant_id = %(tenant)s ORDER BY id
 
 -- list_spaces --
-SELECT id, tenant_id, bot_id, visibility_scope, active_profile_id
+-- The spaces of a tenant, or of one bot.
+SELECT id, tenant_id AS tenant, bot_id AS bot, visibility_scope AS visibility, active_profile_id
 FROM rag.knowledge_spaces
 WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
 ORDER BY bot_id, name
 
 -- add_root --
+-- A root that is known stays as it is; an index takes its hash, because a uri may be longer than a key.
 INSERT INTO rag.source_roots (knowledge_space_id, tenant_id, bot_id, uri)
 VALUES (%(space)s, %(tenant)s, %(bot)s, %(uri)s)
 ON CONFLICT (knowledge_space_id, sha256(replace(uri, '\', '\\')::bytea)) DO NOTHING
 
 -- list_roots --
-SELECT id, knowledge_space_id, tenant_id, bot_id, uri
+-- The roots of a tenant, or of one bot, oldest first.
+SELECT id, knowledge_space_id AS space_id, tenant_id AS tenant, bot_id AS bot, uri
 FROM rag.source_roots
 WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
 ORDER BY bot_id, created_at, id
 
 -- root_scanned --
+-- When the root was looked at, and why it could not be read, if so.
 UPDATE rag.source_roots SET scanned_at = now(), last_error = %(error)s WHERE id = %(root)s
 
 -- add_spec --
+-- A profile is never changed: one of the same name stays as it is.
 INSERT INTO rag.profile_specs (name, spec, spec_hash) VALUES (%(name)s, %(spec)s, %(spec_hash)s)
 ON CONFLICT (name) DO NOTHING
 
 -- list_specs --
-SELECT spec, spec_hash FROM rag.profile_specs
+-- The catalogue, or one profile of it.
+SELECT spec FROM rag.profile_specs
 WHERE %(name)s::text IS NULL OR name = %(name)s ORDER BY created_at, name
 
 -- add_built_profile --
+-- Unless the space has a profile of this name that is not retired.
 INSERT INTO rag.embedding_profiles (
     knowledge_space_id, tenant_id, bot_id, name, provider, model, dimensions, distance_metric,
     task_instruction, normalized, chunking, index, lexical, options, spec_hash)
@@ -54,17 +66,19 @@ VALUES (
 ON CONFLICT (knowledge_space_id, name) WHERE status <> 'retired' DO NOTHING
 
 -- add_index_state --
+-- A profile's row for its statistics and indexes, empty at first.
 INSERT INTO rag.index_state (embedding_profile_id, tenant_id, bot_id)
 VALUES (%(profile)s, %(tenant)s, %(bot)s) ON CONFLICT DO NOTHING
 
 -- forget_publication --
+-- For a partition that is new or was lost: nothing is published in it, and nothing was counted.
 WITH forgotten AS (DELETE FROM rag.source_profiles WHERE embedding_profile_id = %(profile)s)
 UPDATE rag.index_state SET chunks_at_statistics = 0, chunks_at_hnsw = 0, statistics_at = NULL
 WHERE embedding_profile_id = %(profile)s
 
 -- list_built_profiles --
-SELECT p.id, p.knowledge_space_id, p.tenant_id, p.bot_id, p.status, p.name, p.provider, p.model, p.dimensions,
-       p.distance_metric, p.task_instruction, p.normalized, p.chunking, p.index, p.lexical, p.options
+-- What a tenant has that is not retired; `spec` is the whole row, with the profile's fields among its columns.
+SELECT p.id, p.knowledge_space_id AS space_id, p.tenant_id AS tenant, p.bot_id AS bot, p.status, to_jsonb(p) AS spec
 FROM rag.embedding_profiles p
 WHERE p.tenant_id = %(tenant)s AND p.status <> 'retired'
   AND (%(bot)s::text IS NULL OR p.bot_id = %(bot)s)
@@ -72,13 +86,16 @@ WHERE p.tenant_id = %(tenant)s AND p.status <> 'retired'
 ORDER BY p.bot_id, p.created_at, p.id
 
 -- add_event --
+-- A line in the audit of a profile.
 INSERT INTO rag.profile_events (tenant_id, bot_id, knowledge_space_id, embedding_profile_id, event, evidence)
 VALUES (%(tenant)s, %(bot)s, %(space)s, %(profile)s, %(event)s, %(evidence)s)
 
 -- lock_profile --
+-- Who publishes into or counts a profile alone waits here for all others, until the transaction ends.
 SELECT pg_advisory_xact_lock(%(profile)s)
 
 -- share_profile --
+-- Who publishes beside others waits only for those who want the profile alone.
 SELECT pg_advisory_xact_lock_shared(%(profile)s)
 
 -- mark_complete_profile --
@@ -96,28 +113,35 @@ WHERE k.id = %(space)s AND k.active_profile_id IS NULL
 RETURNING k.id
 
 -- set_profile_active --
+-- The first profile of a space, once the space points to it.
 UPDATE rag.embedding_profiles SET status = 'active' WHERE id = %(profile)s
 
 -- embeds_media --
+-- Whether any profile of the space embeds files as such.
 SELECT EXISTS (SELECT FROM rag.embedding_profiles
                WHERE knowledge_space_id = %(space)s AND status <> 'retired' AND rag.embeds_media(options))
 
 -- file_states --
+-- What is known of each file of a root since it was read.
 SELECT uri, size, mtime_ns, checksum, parser_version, etag, last_modified FROM rag.source_files WHERE root_id = %(root)s
 
 -- forget_files --
+-- Files that are gone, by the hash of their uri.
 DELETE FROM rag.source_files WHERE root_id = %(root)s AND file_hash = ANY(%(files)s)
 
 -- forget_unread_files --
+-- The files of sources that failed or hold no text, so that the next scan reads them again.
 DELETE FROM rag.source_files f USING rag.knowledge_sources s
 WHERE f.tenant_id = %(tenant)s AND f.bot_id = %(bot)s
   AND s.knowledge_space_id = f.knowledge_space_id AND s.file_hash = f.file_hash AND s.status IN ('failed', 'no_text')
 
 -- source_states_of_files --
+-- The sources that came from these files, without deleted ones.
 SELECT id, file_hash, external_id, checksum, status, media FROM rag.knowledge_sources
 WHERE knowledge_space_id = %(space)s AND file_hash = ANY(%(files)s) AND status <> 'deleted'
 
 -- staged_sources_table --
+-- Where sources lie until the end of the transaction that writes them.
 CREATE TEMP TABLE IF NOT EXISTS staged_sources (
     id uuid, file_hash bytea, source_type text, external_id text, name text, canonical_url text,
     checksum text, status text, error_message text, locale text, content_type text, metadata text, media text,
@@ -125,6 +149,7 @@ CREATE TEMP TABLE IF NOT EXISTS staged_sources (
 ) ON COMMIT DROP
 
 -- copy_staged_sources --
+-- In the order of the columns of the table above.
 COPY staged_sources FROM STDIN
 
 -- upsert_sources --
@@ -159,11 +184,13 @@ SET status = 'failed', progress_percent = 0, error_message = f.error_message, fa
 FROM staged_sources f WHERE f.id = s.id AND f.status = 'failed'
 
 -- upsert_documents --
+-- The text of a version; a version never changes its text.
 INSERT INTO rag.source_documents (source_id, checksum, tenant_id, bot_id, title, text, blocks)
 SELECT id, checksum, %(tenant)s, %(bot)s, title, text, blocks::jsonb FROM staged_sources WHERE text IS NOT NULL
 ON CONFLICT DO NOTHING
 
 -- put_page_signature --
+-- What a page is compared by, for the version that was read last.
 INSERT INTO rag.page_signatures (source_id, knowledge_space_id, tenant_id, bot_id, checksum, minhash, blocks)
 SELECT s.id, s.knowledge_space_id, s.tenant_id, s.bot_id, %(checksum)s, %(minhash)s, %(blocks)s
 FROM rag.knowledge_sources s WHERE s.id = %(source)s
@@ -182,15 +209,18 @@ WHERE g.knowledge_space_id = %(space)s AND s.status IN ('queued', 'processing', 
 ORDER BY s.created_at, length(s.external_id), s.external_id
 
 -- page_texts --
+-- The texts of pages that look alike, as they are now.
 SELECT d.source_id, d.text
 FROM rag.source_documents d JOIN rag.knowledge_sources s ON s.id = d.source_id AND s.checksum = d.checksum
 WHERE d.source_id = ANY(%(sources)s)
 
 -- served_versions --
+-- Of these sources, the versions that the profile serves with chunks.
 SELECT source_id, checksum FROM rag.source_profiles
 WHERE embedding_profile_id = %(profile)s AND source_id = ANY(%(sources)s) AND status = 'ready' AND chunk_count > 0
 
 -- remember_file --
+-- What a file was when it was read.
 INSERT INTO rag.source_files AS f (
     knowledge_space_id, tenant_id, bot_id, root_id, file_hash, uri, size, mtime_ns, checksum, parser_version,
     etag, last_modified)
@@ -201,11 +231,13 @@ ON CONFLICT (root_id, file_hash) DO UPDATE SET
     parser_version = excluded.parser_version, etag = excluded.etag, last_modified = excluded.last_modified
 
 -- delete_sources --
+-- The rows stay until every profile has taken its chunks away.
 UPDATE rag.knowledge_sources SET status = 'deleted', progress_percent = 100, error_message = NULL, updated_at = now()
 WHERE knowledge_space_id = %(space)s AND id = ANY(%(sources)s) AND status <> 'deleted'
 RETURNING id
 
 -- sources_overview --
+-- One row a source, with its state in each profile.
 SELECT s.id AS source_id, s.name, s.source_type, s.external_id, s.status, s.progress_percent, s.error_message AS error,
        s.content_type, s.locale, s.updated_at,
        coalesce(jsonb_object_agg(p.name, jsonb_build_object(
@@ -218,6 +250,7 @@ WHERE s.tenant_id = %(tenant)s AND s.bot_id = %(bot)s AND s.status <> 'deleted'
 GROUP BY s.id ORDER BY s.external_id
 
 -- source_counts --
+-- How many sources are in which state.
 SELECT status, count(*) FROM rag.knowledge_sources
 WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s) GROUP BY status
 
@@ -268,31 +301,38 @@ WHERE NOT EXISTS (
       AND j.state IN ('submitting', 'running') AND j.ended_at IS NULL AND j.deadline > now())
 
 -- progress --
+-- It never falls, and shows only while a source is on its way.
 UPDATE rag.knowledge_sources SET progress_percent = %(percent)s
 WHERE id = ANY(%(sources)s) AND status = 'processing' AND progress_percent < %(percent)s
 
 -- cache_get --
+-- The vectors that the tenant has of these texts.
 SELECT content_hash, embedding FROM rag.embedding_cache
 WHERE tenant_id = %(tenant)s AND model_key = %(model_key)s AND role = %(role)s AND content_hash = ANY(%(hashes)s)
 
 -- staged_vectors_table --
+-- Where vectors lie until the end of the transaction that caches them.
 CREATE TEMP TABLE IF NOT EXISTS staged_vectors (content_hash bytea, embedding vector) ON COMMIT DROP
 
 -- copy_staged_vectors --
+-- In the order of the columns of the table above.
 COPY staged_vectors FROM STDIN (FORMAT binary)
 
 -- cache_put --
+-- Of two that embed the same text at a time, the later one stays; both are the model's.
 INSERT INTO rag.embedding_cache (tenant_id, bot_id, model_key, role, content_hash, embedding)
 SELECT %(tenant)s, %(bot)s, %(model_key)s, %(role)s, content_hash, embedding FROM staged_vectors
 ON CONFLICT (tenant_id, model_key, role, content_hash) DO UPDATE SET embedding = excluded.embedding
 
 -- staged_chunks_table --
+-- Where chunks lie until the end of the transaction that publishes them.
 CREATE TEMP TABLE IF NOT EXISTS staged_chunks (
     id uuid, source_id uuid, chunk_index int, content text, lexical_text text, token_count int,
     citation text, metadata text, embedding vector
 ) ON COMMIT DROP
 
 -- count_usage --
+-- Added to what was counted today.
 INSERT INTO rag.embedding_usage AS u (tenant_id, bot_id, profile, model_key, role, items, cache_hits, tokens, cost_usd)
 VALUES (%(tenant)s, %(bot)s, %(profile)s, %(model_key)s, %(role)s, %(items)s, %(cache_hits)s, %(tokens)s, %(cost_usd)s)
 ON CONFLICT (tenant_id, bot_id, profile, model_key, role, day) DO UPDATE SET
@@ -304,18 +344,21 @@ ON CONFLICT (tenant_id, bot_id, profile, model_key, role, day) DO UPDATE SET
 SELECT pg_advisory_lock(hashtextextended('rag.embedding_jobs ' || %(tenant)s || ' ' || %(model_key)s, 0))
 
 -- lock_batch_route --
+-- Who adds a job to a provider's queue does so alone, until the transaction ends.
 SELECT pg_advisory_xact_lock(hashtextextended('rag.embedding_jobs ' || %(route)s, 0))
 
 -- enqueued_tokens --
+-- Of all tenants' open jobs that share the queue.
 SELECT rag.enqueued_tokens(%(route)s)
 
 -- tenants_with_open_jobs --
+-- All of them, whoever is in scope.
 SELECT rag.tenants_with_open_jobs()
 
 -- list_embedding_jobs --
 -- `unfinished`: also jobs that have ended and of which something may be left at the provider.
-SELECT id, tenant_id, bot_id, profile, model_key, route, display_name, remote_name, remote_state, result_file, state,
-       uploads, items, tokens, created_at, submitted_at, ended_at, deadline, error
+SELECT id, tenant_id AS tenant, bot_id AS bot, profile, model_key, route, display_name, remote_name, remote_state,
+       result_file, state, uploads, items, tokens, created_at, submitted_at, ended_at, deadline, error
 FROM rag.embedding_jobs
 WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
   AND (%(model_key)s::text IS NULL OR model_key = %(model_key)s)
@@ -325,6 +368,7 @@ WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
 ORDER BY created_at, display_name
 
 -- add_embedding_job --
+-- Written down before anything of it is sent.
 INSERT INTO rag.embedding_jobs (
     id, tenant_id, bot_id, profile, model_key, route, display_name, items, tokens, deadline)
 VALUES (
@@ -332,27 +376,31 @@ VALUES (
     now() + make_interval(hours => %(hours)s))
 
 -- add_embedding_job_items --
+-- The texts of a job by their hashes, in the order in which they are sent.
 INSERT INTO rag.embedding_job_items (job_id, tenant_id, bot_id, content_hash, position, sample)
 SELECT %(id)s, %(tenant)s, %(bot)s, hash, position, sample
 FROM unnest(%(hashes)s::bytea[], %(samples)s::text[]) WITH ORDINALITY AS i (hash, sample, position)
 
 -- embedding_job_keys --
+-- In the order in which they were sent.
 SELECT content_hash FROM rag.embedding_job_items WHERE job_id = %(id)s ORDER BY position
 
 -- embedding_job_samples --
+-- The texts that were kept for comparison, in the order in which they were sent.
 SELECT content_hash, sample FROM rag.embedding_job_items
 WHERE job_id = %(id)s AND sample IS NOT NULL ORDER BY position
 
 -- open_job_of_text --
 -- What a job holds or has failed at; a text that waits in one job and failed in another waits.
 SELECT DISTINCT ON (i.content_hash) i.content_hash,
-       CASE WHEN j.state IN ('submitting', 'running') THEN j.id END
+       CASE WHEN j.state IN ('submitting', 'running') THEN j.id END AS job
 FROM rag.embedding_job_items i JOIN rag.embedding_jobs j ON j.id = i.job_id
 WHERE i.tenant_id = %(tenant)s AND j.model_key = %(model_key)s AND i.content_hash = ANY(%(hashes)s)
   AND (j.state IN ('submitting', 'running') OR i.state = 'failed')
 ORDER BY i.content_hash, j.state IN ('submitting', 'running') DESC, j.created_at
 
 -- change_embedding_job --
+-- What is not given stays as it was.
 UPDATE rag.embedding_jobs SET
     remote_name = coalesce(%(remote_name)s, remote_name), remote_state = coalesce(%(remote_state)s, remote_state),
     result_file = coalesce(%(result_file)s, result_file), state = coalesce(%(state)s, state),
@@ -368,6 +416,7 @@ SET state = %(state)s, ended_at = coalesce(ended_at, now()), error = %(error)s
 WHERE id = %(id)s AND state IN ('submitting', 'running')
 
 -- close_embedding_job_items --
+-- Those that are named failed, and all others are done.
 UPDATE rag.embedding_job_items i
 SET sample = NULL, state = CASE WHEN f.hash IS NULL THEN 'done' ELSE 'failed' END, error = f.error
 FROM rag.embedding_job_items m
@@ -375,30 +424,37 @@ LEFT JOIN unnest(%(hashes)s::bytea[], %(errors)s::text[]) AS f (hash, error) ON 
 WHERE m.job_id = %(id)s AND i.job_id = m.job_id AND i.content_hash = m.content_hash
 
 -- fail_embedding_job_items --
+-- All of a job that is given up.
 UPDATE rag.embedding_job_items SET sample = NULL, state = 'failed', error = %(error)s WHERE job_id = %(id)s
 
 -- embedding_job_is_cleared --
+-- Nothing of it is left at the provider.
 UPDATE rag.embedding_jobs SET remote_name = NULL, result_file = NULL, uploads = 0
 WHERE id = %(id)s AND state NOT IN ('submitting', 'running')
 
 -- forget_embedding_job --
+-- What points to a job, before the job itself goes.
 WITH sources AS (DELETE FROM rag.embedding_job_sources WHERE job_id = %(id)s),
      items AS (DELETE FROM rag.embedding_job_items WHERE job_id = %(id)s)
 SELECT
 
 -- delete_embedding_job --
+-- Only one that the provider never confirmed.
 DELETE FROM rag.embedding_jobs WHERE id = %(id)s AND state = 'submitting'
 
 -- forget_waiting_sources --
+-- Before what waits now is noted.
 DELETE FROM rag.embedding_job_sources WHERE embedding_profile_id = %(profile)s
 
 -- add_waiting_sources --
+-- Which versions of sources cannot be published before which job has ended.
 INSERT INTO rag.embedding_job_sources (embedding_profile_id, source_id, checksum, job_id, tenant_id, bot_id)
 SELECT %(profile)s, source, checksum, job, %(tenant)s, %(bot)s
 FROM unnest(%(sources)s::uuid[], %(checksums)s::text[], %(jobs)s::uuid[]) AS w (source, checksum, job)
 ON CONFLICT DO NOTHING
 
 -- copy_staged_chunks --
+-- In the order of the columns of their table.
 COPY staged_chunks FROM STDIN (FORMAT binary)
 
 -- current_versions --
@@ -412,19 +468,24 @@ ORDER BY s.id
 FOR UPDATE OF s
 
 -- sample_length --
+-- The mean length in words of some texts, as the profile's language counts them.
 SELECT avg(rag.lexical_length(to_tsvector(%(language)s::regconfig, words))) FROM unnest(%(texts)s::text[]) AS words
 
 -- average_length --
+-- The mean length that the profile's BM25 weights assume; null before the first publication.
 SELECT average_length FROM rag.index_state WHERE embedding_profile_id = %(profile)s
 
 -- set_average_length --
+-- What the weights of all chunks assume from now on.
 UPDATE rag.index_state SET average_length = %(length)s, updated_at = now()
 WHERE embedding_profile_id = %(profile)s
 
 -- delete_chunks_of_sources --
+-- Before their new versions are inserted, in the same transaction.
 DELETE FROM rag.knowledge_chunks WHERE embedding_profile_id = {profile} AND source_id = ANY(%(sources)s)
 
 -- insert_staged_chunks --
+-- Words are analysed once, for search and for weights; OFFSET 0 keeps the planner from doing it twice.
 INSERT INTO rag.knowledge_chunks (
     id, knowledge_space_id, tenant_id, bot_id, source_id, embedding_profile_id, chunk_index, content,
     token_count, citation, metadata, fts, lexical, embedding)
@@ -436,6 +497,7 @@ FROM (
 ) analysed
 
 -- publish_sources --
+-- Which version of each source the profile serves, and with how many chunks.
 INSERT INTO rag.source_profiles AS sp (
     embedding_profile_id, source_id, tenant_id, bot_id, status, checksum, chunk_count, duplicate_of, duplicate_checksum)
 SELECT %(profile)s, p.source_id, %(tenant)s, %(bot)s, 'ready', p.checksum, p.chunks, p.original, p.original_checksum
@@ -447,11 +509,13 @@ ON CONFLICT (embedding_profile_id, source_id) DO UPDATE SET
     error_message = NULL, updated_at = now()
 
 -- sources_ready --
+-- A source is ready as soon as one profile serves it.
 UPDATE rag.knowledge_sources
 SET status = 'ready', progress_percent = 100, error_message = NULL, failed_stage = NULL, updated_at = now()
 WHERE id = ANY(%(sources)s) AND (status IN ('queued', 'processing') OR failed_stage = 'publish')
 
 -- drop_old_documents --
+-- Texts of versions that no profile serves any more.
 DELETE FROM rag.source_documents d USING rag.knowledge_sources s
 WHERE s.id = d.source_id AND s.id = ANY(%(sources)s)
   AND (d.checksum <> s.checksum OR s.status IN ('deleted', 'no_text'))
@@ -483,6 +547,7 @@ WHERE s.id = %(source)s AND s.checksum = %(checksum)s AND s.status IN ('queued',
                   WHERE sp.source_id = s.id AND sp.status = 'ready' AND sp.checksum = s.checksum)
 
 -- source_name --
+-- What people know it by.
 SELECT name FROM rag.knowledge_sources WHERE id = %(source)s
 
 -- withdrawn_sources --
@@ -494,13 +559,16 @@ WHERE embedding_profile_id = %(profile)s AND status IN ('deleted', 'no_text')
 ORDER BY source_id
 
 -- withdraw_sources --
+-- The profile serves nothing of these sources any more.
 DELETE FROM rag.source_profiles
 WHERE embedding_profile_id = %(profile)s AND source_id = ANY(%(sources)s)
 
 -- chunk_count --
+-- All chunks of the profile.
 SELECT count(*) FROM rag.knowledge_chunks WHERE embedding_profile_id = {profile}
 
 -- ready_sources --
+-- How many sources the profile serves.
 SELECT count(*) FROM rag.source_profiles WHERE embedding_profile_id = %(profile)s AND status = 'ready'
 
 -- chunks_since_statistics --
@@ -512,15 +580,20 @@ JOIN rag.index_state i ON i.embedding_profile_id = c.embedding_profile_id
 WHERE c.embedding_profile_id = {profile}
 
 -- index_state --
-SELECT average_length, chunks_at_statistics, chunks_at_hnsw FROM rag.index_state WHERE embedding_profile_id = %(profile)s
+-- What the profile's statistics and indexes were made of.
+SELECT average_length, chunks_at_statistics, chunks_at_hnsw
+FROM rag.index_state WHERE embedding_profile_id = %(profile)s
 
 -- lexeme_count --
+-- How many lexemes the profile's statistics know.
 SELECT count(*) FROM rag.lexeme_stats WHERE embedding_profile_id = %(profile)s
 
 -- forget_lexeme_stats --
+-- Before they are counted anew.
 DELETE FROM rag.lexeme_stats WHERE embedding_profile_id = %(profile)s
 
 -- count_lexemes --
+-- In how many chunks each lexeme stands.
 INSERT INTO rag.lexeme_stats (embedding_profile_id, tenant_id, lexeme, chunk_count)
 SELECT {profile}, %(tenant)s, word, ndoc
 FROM ts_stat('SELECT fts FROM rag.knowledge_chunks WHERE embedding_profile_id = {profile}')
@@ -531,34 +604,35 @@ SELECT avg(rag.lexical_length(fts)) FROM rag.knowledge_chunks TABLESAMPLE BERNOU
 WHERE embedding_profile_id = {profile} AND fts <> ''
 
 -- reweigh_chunks --
+-- All chunks, for another mean length.
 UPDATE rag.knowledge_chunks SET lexical = rag.bm25_weights(fts, %(length)s)
 WHERE embedding_profile_id = {profile}
 
 -- statistics_refreshed --
+-- What the statistics were counted over, and what fusion takes for unrelated.
 UPDATE rag.index_state SET chunks_at_statistics = %(chunks)s, average_length = %(length)s,
     dense_floor = %(dense_floor)s, statistics_at = now(), updated_at = now()
 WHERE embedding_profile_id = %(profile)s
 
 -- hnsw_built --
+-- How many chunks the graph was built over.
 UPDATE rag.index_state SET chunks_at_hnsw = %(chunks)s, updated_at = now()
 WHERE embedding_profile_id = %(profile)s
 
 -- hnsw_tuned --
+-- How far a search looks in the graph, and what it finds of the true ten nearest.
 UPDATE rag.index_state SET ef_search = %(ef_search)s, recall_at_10 = %(recall)s, updated_at = now()
 WHERE embedding_profile_id = %(profile)s
 
 -- sample_vectors --
+-- The same ones each time, spread over all chunks.
 SELECT embedding FROM rag.knowledge_chunks WHERE embedding_profile_id = {profile}
 ORDER BY md5(id::text) LIMIT %(limit)s
 
 -- profile_for_search --
 -- One row, or two: the active profile and the one that shares its requests.
 SELECT k.id AS space_id, k.canary_percent, coalesce(p.id = k.canary_profile_id, false) AS is_canary,
-       p.id AS profile_id, p.status,
-       jsonb_build_object(
-           'name', p.name, 'provider', p.provider, 'model', p.model, 'dimensions', p.dimensions,
-           'distance_metric', p.distance_metric, 'task_instruction', p.task_instruction, 'normalized', p.normalized,
-           'chunking', p.chunking, 'index', p.index, 'lexical', p.lexical, 'options', p.options) AS spec
+       p.id AS profile_id, p.status, to_jsonb(p) AS spec
 FROM rag.knowledge_spaces k
 LEFT JOIN rag.embedding_profiles p ON p.knowledge_space_id = k.id AND p.status <> 'retired'
     AND CASE WHEN %(name)s::text IS NOT NULL THEN p.name = %(name)s
@@ -570,6 +644,7 @@ WHERE k.tenant_id = %(tenant)s AND k.bot_id = %(bot)s AND k.name = 'default'
 SELECT name, provider, model, dimensions FROM rag.embedding_profiles WHERE id = %(profile)s
 
 -- search --
+-- All of it happens in the function, which reads the scope from the transaction.
 SELECT * FROM rag.search(
     %(mode)s, %(vector)s::vector, %(text)s, %(top_k)s, %(candidates)s, %(dense_weight)s, %(fusion)s,
     %(filters)s, %(exact)s)
@@ -617,11 +692,13 @@ SET imported_at = coalesce(excluded.imported_at, eval_sets.imported_at)
 RETURNING id
 
 -- latest_eval_set --
+-- The set that the bot is measured by.
 SELECT id, content_hash, queries, qrels FROM rag.eval_sets
 WHERE knowledge_space_id = %(space)s AND imported_at IS NOT NULL
 ORDER BY imported_at DESC, id DESC LIMIT 1
 
 -- profile_snapshot --
+-- A hash of every source that the profile serves, in its version.
 SELECT rag.profile_snapshot(%(profile)s)
 
 -- document_ids --
@@ -631,7 +708,8 @@ WHERE knowledge_space_id = %(space)s AND status <> 'deleted' AND metadata ? 'doc
 
 -- coverage --
 -- Ready sources of the baseline, and those of them that the candidate does not serve in the same version.
-SELECT count(*), coalesce(array_agg(s.name ORDER BY s.name) FILTER (WHERE c.source_id IS NULL), '{}')
+SELECT count(*) AS sources,
+       coalesce(array_agg(s.name ORDER BY s.name) FILTER (WHERE c.source_id IS NULL), '{}') AS missing
 FROM rag.source_profiles b
 JOIN rag.knowledge_sources s ON s.id = b.source_id
 LEFT JOIN rag.source_profiles c ON c.embedding_profile_id = %(candidate)s AND c.source_id = b.source_id
@@ -639,10 +717,12 @@ LEFT JOIN rag.source_profiles c ON c.embedding_profile_id = %(candidate)s AND c.
 WHERE b.embedding_profile_id = %(baseline)s AND b.status = 'ready'
 
 -- index_recall --
+-- 1 where no index is built, and null where it was not measured.
 SELECT CASE WHEN chunks_at_hnsw = 0 THEN 1.0 ELSE recall_at_10 END
 FROM rag.index_state WHERE embedding_profile_id = %(profile)s
 
 -- add_eval_run --
+-- A measured run with its numbers.
 INSERT INTO rag.eval_runs (knowledge_space_id, tenant_id, bot_id, embedding_profile_id, eval_set_id, mode, settings,
     snapshot, run_hash, metrics)
 VALUES (%(space)s, %(tenant)s, %(bot)s, %(profile)s, %(eval_set)s, %(mode)s, %(settings)s, %(snapshot)s,
@@ -650,6 +730,7 @@ VALUES (%(space)s, %(tenant)s, %(bot)s, %(profile)s, %(eval_set)s, %(mode)s, %(s
 RETURNING id
 
 -- add_verdict --
+-- What the gate said, on which runs and which snapshots.
 INSERT INTO rag.gate_verdicts (knowledge_space_id, tenant_id, bot_id, candidate_profile_id, baseline_profile_id,
     candidate_run_id, baseline_run_id, candidate_snapshot, baseline_snapshot, policy, criteria, outcome)
 VALUES (%(space)s, %(tenant)s, %(bot)s, %(candidate)s, %(baseline)s, %(candidate_run)s, %(baseline_run)s,
@@ -657,14 +738,17 @@ VALUES (%(space)s, %(tenant)s, %(bot)s, %(candidate)s, %(baseline)s, %(candidate
 RETURNING id
 
 -- latest_verdict --
-SELECT id, outcome, criteria, candidate_snapshot = rag.profile_snapshot(candidate_profile_id),
-       baseline_snapshot = rag.profile_snapshot(baseline_profile_id), baseline_profile_id, created_at
+-- The newest verdict on a candidate, and whether both profiles still serve what was compared.
+SELECT id, outcome, criteria, candidate_snapshot = rag.profile_snapshot(candidate_profile_id) AS same_candidate,
+       baseline_snapshot = rag.profile_snapshot(baseline_profile_id) AS same_baseline,
+       baseline_profile_id AS baseline, created_at
 FROM rag.gate_verdicts
 WHERE candidate_profile_id = %(candidate)s
 ORDER BY created_at DESC, id DESC LIMIT 1
 
 -- pointers --
-SELECT active_profile_id, previous_profile_id, canary_profile_id, canary_percent
+-- Where a space points.
+SELECT active_profile_id AS active, previous_profile_id AS previous, canary_profile_id AS canary, canary_percent
 FROM rag.knowledge_spaces WHERE id = %(space)s
 
 -- promote --
@@ -686,6 +770,7 @@ WHERE k.id = %(space)s
 RETURNING k.id
 
 -- force_promote --
+-- The pointer moves without a verdict, if the active profile is still the one that was looked at.
 UPDATE rag.knowledge_spaces k
 SET previous_profile_id = k.active_profile_id, active_profile_id = %(candidate)s,
     canary_profile_id = NULL, canary_percent = 0
@@ -694,6 +779,7 @@ WHERE k.id = %(space)s AND k.active_profile_id = %(expected)s
 RETURNING k.id
 
 -- roll_back --
+-- To the profile before, if that is still built; it returns its id.
 UPDATE rag.knowledge_spaces k
 SET active_profile_id = k.previous_profile_id, previous_profile_id = k.active_profile_id,
     canary_profile_id = NULL, canary_percent = 0
@@ -702,9 +788,11 @@ WHERE k.id = %(space)s AND k.active_profile_id = %(expected)s
 RETURNING k.active_profile_id
 
 -- set_status --
+-- A retired profile stays retired.
 UPDATE rag.embedding_profiles SET status = %(status)s WHERE id = %(profile)s AND status <> 'retired'
 
 -- set_canary --
+-- A share of 0 ends it; a canary has to be built, and another profile than the active one.
 UPDATE rag.knowledge_spaces k
 SET canary_profile_id = CASE WHEN %(percent)s > 0 THEN %(candidate)s::bigint END, canary_percent = %(percent)s
 WHERE k.id = %(space)s
@@ -713,7 +801,8 @@ WHERE k.id = %(space)s
 RETURNING k.id
 
 -- list_events --
-SELECT e.created_at, e.event, p.name, e.actor, e.evidence
+-- What happened to a bot's profiles, newest first.
+SELECT e.created_at AS at, e.event, p.name AS profile, e.actor, e.evidence
 FROM rag.profile_events e JOIN rag.embedding_profiles p ON p.id = e.embedding_profile_id
 WHERE e.tenant_id = %(tenant)s AND e.bot_id = %(bot)s
 ORDER BY e.created_at DESC, e.id DESC LIMIT %(limit)s
@@ -729,7 +818,8 @@ ORDER BY p.name
 
 -- previous_eval_run --
 -- Recall@5 of the run before this one of the same profile, asked the same way. It is null if no query was judged.
-SELECT before.id, (before.metrics ->> 'recall@5')::float8, (now.metrics ->> 'recall@5')::float8
+SELECT before.id, coalesce((before.metrics ->> 'recall@5')::float8, 'NaN') AS recall_before,
+       coalesce((now.metrics ->> 'recall@5')::float8, 'NaN') AS recall_now
 FROM rag.eval_runs now
 JOIN rag.eval_runs before ON before.embedding_profile_id = now.embedding_profile_id
     AND before.eval_set_id = now.eval_set_id AND before.mode = now.mode AND before.settings = now.settings
@@ -756,8 +846,7 @@ RETURNING p.id
 
 -- retired_profiles --
 -- Retired for at least so many days, and not dropped yet.
-SELECT p.id, p.knowledge_space_id, p.tenant_id, p.bot_id, p.status, p.name, p.provider, p.model, p.dimensions,
-       p.distance_metric, p.task_instruction, p.normalized, p.chunking, p.index, p.lexical, p.options
+SELECT p.id, p.knowledge_space_id AS space_id, p.tenant_id AS tenant, p.bot_id AS bot, p.status, to_jsonb(p) AS spec
 FROM rag.embedding_profiles p
 WHERE p.knowledge_space_id = %(space)s AND p.status = 'retired'
   AND (SELECT max(e.created_at) FROM rag.profile_events e
@@ -771,9 +860,11 @@ ORDER BY p.id
 SELECT coalesce(sum(chunk_count), 0)::bigint FROM rag.source_profiles WHERE embedding_profile_id = %(profile)s
 
 -- forget_source_profiles --
+-- Of a profile whose partition is dropped.
 DELETE FROM rag.source_profiles WHERE embedding_profile_id = %(profile)s
 
 -- forget_index_state --
+-- Of a profile whose partition is dropped.
 DELETE FROM rag.index_state WHERE embedding_profile_id = %(profile)s
 
 -- set_rate_limit --
@@ -785,33 +876,39 @@ SET items = coalesce(excluded.items, l.items), tokens = coalesce(excluded.tokens
     per_seconds = excluded.per_seconds
 
 -- clear_rate_limit --
+-- One limit: of a tenant or of all, of a model or of all.
 DELETE FROM rag.rate_limits
 WHERE tenant_id IS NOT DISTINCT FROM %(of)s AND provider = %(provider)s AND model IS NOT DISTINCT FROM %(model)s
 
 -- clear_rate_blocks --
+-- The pauses that the provider asked for.
 DELETE FROM rag.rate_blocks WHERE provider = %(provider)s AND (%(model)s::text IS NULL OR model = %(model)s)
 
 -- list_rate_limits --
 -- Those of all tenants together, and those of the tenant in scope.
-SELECT tenant_id, provider, model, items, tokens, per_seconds FROM rag.rate_limits
+SELECT tenant_id AS tenant, provider, model, items, tokens, per_seconds FROM rag.rate_limits
 WHERE (%(provider)s::text IS NULL OR provider = %(provider)s)
   AND (%(for_model)s::text IS NULL OR model IS NULL OR model = %(for_model)s)
 ORDER BY provider, model NULLS FIRST, tenant_id NULLS FIRST
 
 -- block_rate --
+-- A pause that the provider asked for; the longer of two holds.
 INSERT INTO rag.rate_blocks AS b (provider, model, account, blocked_until)
 VALUES (%(provider)s, %(model)s, %(account)s, clock_timestamp() + make_interval(secs => %(seconds)s))
 ON CONFLICT (provider, model, account) DO UPDATE SET blocked_until = greatest(b.blocked_until, excluded.blocked_until)
 
 -- is_blocked --
+-- Whether the provider has asked for a pause that is not over.
 SELECT EXISTS (SELECT FROM rag.rate_blocks WHERE provider = %(provider)s AND model = %(model)s
                AND account = %(account)s AND blocked_until > clock_timestamp())
 
 -- take_turn --
+-- All of it happens in the function, which lets one request in at a time.
 SELECT ticket, wait_s, locked_s FROM rag.take_turn(%(ticket)s, %(provider)s, %(model)s, %(account)s, %(items)s,
     %(tokens)s, %(slack)s, %(nap)s)
 
 -- leave_queue --
+-- A place that was not granted yet.
 DELETE FROM rag.rate_requests WHERE id = %(ticket)s AND granted_at IS NULL
 
 -- set_profile_settings --
@@ -823,23 +920,29 @@ SET max_cost_usd = CASE WHEN %(no_max_cost)s THEN NULL ELSE coalesce(excluded.ma
     mode = coalesce(%(mode)s, s.mode)
 
 -- profile_settings --
-SELECT max_cost_usd::float8, mode FROM rag.profile_settings WHERE profile = %(profile)s
+-- What was changed about a profile, if anything.
+SELECT max_cost_usd::float8 AS max_cost_usd, mode FROM rag.profile_settings WHERE profile = %(profile)s
 
 -- spent --
+-- What a profile has cost a tenant, over all runs and bots.
 SELECT coalesce(sum(cost_usd), 0)::float8 FROM rag.embedding_usage
 WHERE tenant_id = %(tenant)s AND profile = %(profile)s
 
 -- usage --
-SELECT profile, model_key, role, sum(items)::bigint, sum(cache_hits)::bigint, sum(tokens)::bigint, sum(cost_usd)::float8
+-- Over all days, by profile and model.
+SELECT profile, model_key, role, sum(items)::bigint AS embedded, sum(cache_hits)::bigint AS cache_hits,
+       sum(tokens)::bigint AS tokens, sum(cost_usd)::float8 AS cost_usd
 FROM rag.embedding_usage
 WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
 GROUP BY profile, model_key, role ORDER BY profile, model_key, role
 
 -- cache_sizes --
-SELECT model_key, role, count(*), sum(pg_column_size(c.*))::bigint FROM rag.embedding_cache c
+-- How many vectors there are of each model, and their size without the index.
+SELECT model_key, role, count(*) AS entries, sum(pg_column_size(c.*))::bigint AS bytes FROM rag.embedding_cache c
 WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
 GROUP BY model_key, role ORDER BY model_key, role
 
 -- cache_known --
+-- Which of these documents are in the tenant's cache.
 SELECT content_hash FROM rag.embedding_cache
 WHERE tenant_id = %(tenant)s AND model_key = %(model_key)s AND role = 'document' AND content_hash = ANY(%(hashes)s)

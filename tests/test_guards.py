@@ -113,3 +113,16 @@ def test_nothing_is_imported_from_a_test() -> None:
     files = python_files("tests", "bench", "rag_assets", "evals")
     found = [(str(path), one) for path in files for one in imports(path) if re.search(r"(^|\.)test_\w+", one)]
     assert found == []
+
+
+def test_every_statement_says_in_a_line_what_it_is_for() -> None:
+    statements = re.findall(r"^-- (\w+) --\n(.*)$", (HOUSE / "sql/queries.sql").read_text(), re.MULTILINE)
+    assert len(statements) > 100
+    assert [name for name, line in statements if not line.startswith("-- ")] == []
+
+
+def test_the_store_alone_sends_sql() -> None:
+    others = [path for name, path in modules().items() if not inside(name, "rag_assets.store")]
+    assert [path for path in others if "rag_assets.store.sql" in imports(path)] == []
+    sends = re.compile(r"\bset_scope\b|\.execute\(\s*f?\"")
+    assert [path for path in others if sends.search(path.read_text())] == []

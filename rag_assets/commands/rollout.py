@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
@@ -15,8 +16,7 @@ from rag_assets.commands.shell import Answer, printable
 from rag_assets.errors import UsageError
 from rag_assets.store import promotion
 from rag_assets.store.profiles import built_profiles
-from rag_assets.store.promotion import pointers_of, roll_back, set_canary
-from rag_assets.store.sql import query
+from rag_assets.store.promotion import list_events, pointers_of, roll_back, set_canary
 from rag_assets.store.tenants import spaces_of
 
 
@@ -98,11 +98,7 @@ def events(
     """List what happened to a bot's profiles: created, ready, promoted, forced, rolled back, and by whom."""
     with ready_database() as database, database.work(tenant) as connection:
         spaces_of(connection, tenant, bot)
-        rows = connection.execute(query("list_events"), {"tenant": tenant, "bot": bot, "limit": limit}).fetchall()
-    found = [
-        {"at": at.isoformat(), "event": event, "profile": name, "actor": actor, "evidence": evidence}
-        for at, event, name, actor, evidence in rows
-    ]
+        found = [{**asdict(event), "at": event.at.isoformat()} for event in list_events(connection, tenant, bot, limit)]
     return Answer({"tenant": tenant, "bot": bot, "events": found}, lambda console: _show_events(console, found))
 
 

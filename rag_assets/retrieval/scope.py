@@ -13,6 +13,7 @@ from rag_assets.keys import check_key
 from rag_assets.retrieval.arguments import check_text
 from rag_assets.retrieval.steps import Steps, arun, ask, run
 from rag_assets.store.database import Database
+from rag_assets.store.profiles import to_profile
 from rag_assets.store.search import SpaceProfile, profiles_for_search
 
 
@@ -122,8 +123,7 @@ def _opening(
             f"bot {bot!r} of tenant {tenant!r} has no {wanted} that is ready. Build one with: "
             f"rag ingest --tenant {tenant} --bot {bot} --profile {profile or DEFAULT_PROFILE}"
         )
-    spec = EmbeddingProfile.model_validate(chosen.spec)
-    return RetrievalScope(tenant, bot, chosen.space_id, chosen.profile_id, spec, user_id)
+    return RetrievalScope(tenant, bot, chosen.space_id, chosen.profile_id, to_profile(chosen.spec), user_id)
 
 
 def _chosen(rows: Sequence[SpaceProfile], request_key: str | None) -> SpaceProfile:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from psycopg.rows import dict_row
+
 from rag_assets.errors import DatabaseRefused
 from rag_assets.store.statements import AsyncConnection, Connection
 
 _POWERS = (
-    "SELECT current_user, r.rolsuper, r.rolbypassrls, "
+    "SELECT current_user AS role, r.rolsuper AS is_super, r.rolbypassrls AS bypasses, "
     "  (SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
-    "   WHERE n.nspname = 'rag' AND c.relkind IN ('r', 'p') AND pg_has_role(current_user, c.relowner, 'USAGE')), "
-    "  pg_has_role(current_user, 'rag_search', 'MEMBER') "
+    "   WHERE n.nspname = 'rag' AND c.relkind IN ('r', 'p') AND pg_has_role(current_user, c.relowner, 'USAGE')) "
+    "    AS owned, pg_has_role(current_user, 'rag_search', 'MEMBER') AS is_search "
     "FROM pg_roles r WHERE r.rolname = current_user"
 )
 
@@ -20,16 +22,16 @@ def check_app_role(connection: Connection) -> None:
     Raises:
         DatabaseRefused: says which power the role has and how to take it away.
     """
-    row = connection.execute(_POWERS).fetchone()
+    row = connection.cursor(row_factory=dict_row).execute(_POWERS).fetchone()
     assert row is not None
-    _refuse(*row)
+    _refuse(**row)
 
 
 async def acheck_app_role(connection: AsyncConnection) -> None:
     """As `check_app_role`."""
-    row = await (await connection.execute(_POWERS)).fetchone()
+    row = await (await connection.cursor(row_factory=dict_row).execute(_POWERS)).fetchone()
     assert row is not None
-    _refuse(*row)
+    _refuse(**row)
 
 
 def _refuse(role: str, is_super: bool, bypasses: bool, owned: int, is_search: bool) -> None:

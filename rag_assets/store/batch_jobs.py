@@ -11,13 +11,14 @@ from uuid import UUID, uuid4
 
 import numpy as np
 from numpy.typing import NDArray
+from psycopg.rows import class_row, dict_row
 
 from rag_assets.embedding.profiles import EmbeddingProfile
 from rag_assets.embedding.protocol import Usage
 from rag_assets.store.cache import count_usage, put_vectors
 from rag_assets.store.database import Connection, Database
 from rag_assets.store.profiles import BuiltProfile
-from rag_assets.store.sql import query
+from rag_assets.store.sql import query, rows, scalar, scalars
 
 JobState = Literal["submitting", "running", "done", "failed", "cancelled"]
 _LOOKUP = 2000  # hashes in one query
@@ -95,7 +96,7 @@ def route_of(profile: EmbeddingProfile) -> str:
 
 def tenants_with_open_jobs(connection: Connection) -> list[str]:
     """All tenants that have jobs which are not collected, whoever is in scope."""
-    return [row[0] for row in connection.execute(query("tenants_with_open_jobs"))]
+    return scalars(connection, query("tenants_with_open_jobs"))
 
 
 def list_jobs(
@@ -109,7 +110,7 @@ def list_jobs(
 ) -> list[Job]:
     """A tenant's jobs, oldest first. `unfinished`: those that are open or left something at the provider."""
     values = {"tenant": tenant, "bot": bot, "model_key": model_key, "id": job, "unfinished": unfinished}
-    return [Job(*row) for row in connection.execute(query("list_embedding_jobs"), values)]
+    return rows(connection, class_row(Job), query("list_embedding_jobs"), values)
 
 
 @contextmanager
@@ -129,8 +130,7 @@ def room_in_queue(connection: Connection, route: str, most: int) -> int:
     Nobody else adds a job of this route before the transaction ends.
     """
     connection.execute(query("lock_batch_route"), {"route": route})
-    row = connection.execute(query("enqueued_tokens"), {"route": route}).fetchone()
-    return most - (row[0] if row else 0)
+    return most - int(scalar(connection, query("enqueued_tokens"), {"route": route}))
 
 
 def add_job(
@@ -144,8 +144,8 @@ def add_job(
         "items": len(items), "tokens": tokens, "hours": deadline_hours,
     }  # fmt: skip
     connection.execute(query("add_embedding_job"), values)
-    rows = {"hashes": [item.digest for item in items], "samples": [item.sample for item in items]}
-    connection.execute(query("add_embedding_job_items"), {**values, **rows})
+    texts = {"hashes": [item.digest for item in items], "samples": [item.sample for item in items]}
+    connection.execute(query("add_embedding_job_items"), {**values, **texts})
     return list_jobs(connection, built.tenant, job=job)[0]
 
 
@@ -172,13 +172,13 @@ def change_job(
 
 def job_keys(connection: Connection, job: Job) -> list[bytes]:
     """The content hashes of a job's items, in the order in which they were sent."""
-    return [bytes(row[0]) for row in connection.execute(query("embedding_job_keys"), {"id": job.id})]
+    return [bytes(digest) for digest in scalars(connection, query("embedding_job_keys"), {"id": job.id})]
 
 
 def job_samples(connection: Connection, job: Job) -> list[tuple[bytes, str]]:
     """Content hash and text of the items whose texts were kept, in the order in which they were sent."""
-    rows = connection.execute(query("embedding_job_samples"), {"id": job.id})
-    return [(bytes(digest), text) for digest, text in rows]
+    kept = rows(connection, dict_row, query("embedding_job_samples"), {"id": job.id})
+    return [(bytes(row["content_hash"]), row["sample"]) for row in kept]
 
 
 def texts_in_jobs(
@@ -189,11 +189,11 @@ def texts_in_jobs(
     failed: set[bytes] = set()
     for start in range(0, len(hashes), _LOOKUP):
         values = {"tenant": tenant, "model_key": model_key, "hashes": list(hashes[start : start + _LOOKUP])}
-        for digest, job in connection.execute(query("open_job_of_text"), values):
-            if job is None:
-                failed.add(bytes(digest))
+        for row in rows(connection, dict_row, query("open_job_of_text"), values):
+            if row["job"] is None:
+                failed.add(bytes(row["content_hash"]))
             else:
-                held[bytes(digest)] = job
+                held[bytes(row["content_hash"])] = row["job"]
     return held, failed
 
 
@@ -246,12 +246,12 @@ def job_is_cleared(connection: Connection, job: Job) -> None:
 
 def wait_for_jobs(connection: Connection, built: BuiltProfile, waiting: Iterable[Waiting]) -> None:
     """Replace what is noted of the sources of a profile that wait for jobs."""
-    rows = list(waiting)
+    noted = list(waiting)
     connection.execute(query("forget_waiting_sources"), {"profile": built.id})
     values = {
         "profile": built.id, "tenant": built.tenant, "bot": built.bot,
-        "sources": [row.source_id for row in rows], "checksums": [row.checksum for row in rows],
-        "jobs": [row.job for row in rows],
+        "sources": [one.source_id for one in noted], "checksums": [one.checksum for one in noted],
+        "jobs": [one.job for one in noted],
     }  # fmt: skip
     connection.execute(query("add_waiting_sources"), values)
 

@@ -8,11 +8,11 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from psycopg.rows import dict_row
+from psycopg.rows import class_row, dict_row
 
 from rag_assets.embedding.protocol import Usage
 from rag_assets.store.database import Connection, Database, as_array
-from rag_assets.store.sql import query
+from rag_assets.store.sql import query, rows, scalars
 from rag_assets.store.tenants import spaces_of
 
 Role = Literal["document", "query"]
@@ -34,8 +34,8 @@ class PgVectorCache:
         """The known vectors, each (d,) float32."""
         keys = {**self._entry, "model_key": model_key, "hashes": list(hashes)}
         with self._database.work(self._tenant, self._bot) as connection:
-            rows = connection.cursor(binary=True, row_factory=dict_row).execute(query("cache_get"), keys)
-            return {bytes(row["content_hash"]): as_array(row["embedding"]) for row in rows}
+            found = connection.cursor(binary=True, row_factory=dict_row).execute(query("cache_get"), keys)
+            return {bytes(row["content_hash"]): as_array(row["embedding"]) for row in found}
 
     def put(self, model_key: str, hashes: Sequence[bytes], vectors: NDArray[np.float32], usage: Usage) -> None:
         """Keep vectors (n, d) float32 of n distinct hashes, and count what they cost; committed when it returns."""
@@ -81,7 +81,7 @@ def known_hashes(database: Database, tenant: str, model_key: str, hashes: Sequen
     """Which of these documents are in the tenant's cache."""
     with database.work(tenant) as connection:
         keys = {"tenant": tenant, "model_key": model_key, "hashes": list(hashes)}
-        return {bytes(row[0]) for row in connection.execute(query("cache_known"), keys)}
+        return {bytes(digest) for digest in scalars(connection, query("cache_known"), keys)}
 
 
 @dataclass(frozen=True)
@@ -125,11 +125,11 @@ def usage_of(database: Database, tenant: str, bot: str | None = None) -> tuple[l
     keys = {"tenant": tenant, "bot": bot}
     with database.work(tenant) as connection:
         spaces_of(connection, tenant, bot)
-        parts = [CachePart(*row) for row in connection.execute(query("cache_sizes"), keys)]
-        rows = connection.execute(query("usage"), keys).fetchall()
-    sizes = {(part.model_key, part.role): (part.entries, part.bytes) for part in parts}
+        parts = rows(connection, class_row(CachePart), query("cache_sizes"), keys)
+        uses = rows(connection, dict_row, query("usage"), keys)
+    by_model = {(part.model_key, part.role): part for part in parts}
     usage = []
-    for profile, model_key, role, *counts in rows:
-        entries, size = sizes.get((model_key, role), (0, 0))
-        usage.append(ModelUsage(profile, model_key, role, entries, size, *counts))
+    for use in uses:
+        part = by_model.get((use["model_key"], use["role"]))
+        usage.append(ModelUsage(**use, entries=part.entries if part else 0, bytes=part.bytes if part else 0))
     return usage, parts

@@ -24,6 +24,7 @@ from rag_assets.store.app_pool import AppPool, AsyncAppPool
 from rag_assets.store.failures import available
 from rag_assets.store.ingest_pool import IngestPool
 from rag_assets.store.server import start_server
+from rag_assets.store.sql import scalar
 from rag_assets.store.statements import SET_SCOPE, Scope, Statement, scope_values
 from rag_assets.store.statements import Connection as Connection
 
@@ -219,11 +220,11 @@ def check_server(connection: Connection) -> None:
         raise DatabaseRefused(
             f"PostgreSQL {connection.info.server_version // 10000} is too old: rag-assets needs 16 or newer"
         )
-    row = connection.execute(
+    version = scalar(
+        connection,
         "SELECT coalesce((SELECT extversion FROM pg_extension WHERE extname = 'vector'), "
-        "(SELECT default_version FROM pg_available_extensions WHERE name = 'vector'))"
-    ).fetchone()
-    version = row[0] if row else None
+        "(SELECT default_version FROM pg_available_extensions WHERE name = 'vector'))",
+    )
     needed = ".".join(map(str, MIN_PGVECTOR))
     if version is None:
         raise DatabaseRefused(f"this server has no pgvector: install pgvector {needed} or newer")

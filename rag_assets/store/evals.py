@@ -13,7 +13,7 @@ from psycopg.types.json import Jsonb
 from rag_assets.documents.normalize import clean_json
 from rag_assets.store.database import Connection, Database
 from rag_assets.store.profiles import BuiltProfile
-from rag_assets.store.sql import query
+from rag_assets.store.sql import first_row, query, scalar, scalars
 from rag_assets.store.tenants import Space, list_tenants
 
 
@@ -32,7 +32,7 @@ class Coverage:
     """Sources that the baseline serves, and the names of those that the candidate lacks in that version."""
 
     sources: int
-    missing: tuple[str, ...]
+    missing: Sequence[str]
 
 
 def add_eval_set(
@@ -62,33 +62,31 @@ def add_eval_set(
 
 def latest_eval_set(connection: Connection, space: Space) -> EvalSetRow | None:
     """The labelled set that was imported last; None where the bot has none."""
-    cursor = connection.cursor(row_factory=class_row(EvalSetRow))
-    return cursor.execute(query("latest_eval_set"), {"space": space.id}).fetchone()
+    return first_row(connection, class_row(EvalSetRow), query("latest_eval_set"), {"space": space.id})
 
 
 def document_ids(connection: Connection, space: Space) -> frozenset[str]:
     """What labels of this bot may name."""
-    return frozenset(row[0] for row in connection.execute(query("document_ids"), {"space": space.id}))
+    return frozenset(scalars(connection, query("document_ids"), {"space": space.id}))
 
 
 def coverage(connection: Connection, candidate: BuiltProfile, baseline: BuiltProfile) -> Coverage:
     """Whether the candidate serves all that the baseline serves."""
-    row = connection.execute(query("coverage"), {"candidate": candidate.id, "baseline": baseline.id}).fetchone()
-    assert row is not None
-    return Coverage(row[0], tuple(row[1]))
+    values = {"candidate": candidate.id, "baseline": baseline.id}
+    covered = first_row(connection, class_row(Coverage), query("coverage"), values)
+    assert covered is not None
+    return covered
 
 
 def index_recall(connection: Connection, built: BuiltProfile) -> float | None:
     """Share of the true ten nearest that the index finds; 1 where the search is exact, None if not measured."""
-    row = connection.execute(query("index_recall"), {"profile": built.id}).fetchone()
-    return row[0] if row else None
+    recall: float | None = scalar(connection, query("index_recall"), {"profile": built.id})
+    return recall
 
 
 def snapshot(connection: Connection, built: BuiltProfile) -> str:
     """A hash of every source that the profile serves, in its version."""
-    row = connection.execute(query("profile_snapshot"), {"profile": built.id}).fetchone()
-    assert row is not None
-    return str(row[0])
+    return str(scalar(connection, query("profile_snapshot"), {"profile": built.id}))
 
 
 def add_run(
@@ -145,9 +143,7 @@ def _owner(built: BuiltProfile) -> dict[str, Any]:
 
 
 def _id(connection: Connection, name: str, values: Mapping[str, Any]) -> int:
-    row = connection.execute(query(name), values).fetchone()
-    assert row is not None
-    return int(row[0])
+    return int(scalar(connection, query(name), values))
 
 
 @dataclass(frozen=True)
@@ -171,15 +167,11 @@ def pairs_to_evaluate(database: Database) -> list[tuple[str, str]]:
     pairs = []
     for tenant in list_tenants(database):
         with database.work(tenant) as connection:
-            pairs += [(tenant, name) for (name,) in connection.execute(query("pairs_to_evaluate"), {"tenant": tenant})]
+            pairs += [(tenant, name) for name in scalars(connection, query("pairs_to_evaluate"), {"tenant": tenant})]
     return pairs
 
 
 def previous_run(connection: Connection, run: int) -> EarlierRun | None:
     """The run before `run` of the same profile, on the same labelled set, asked in the same way; None if it is
     the first."""
-    row = connection.execute(query("previous_eval_run"), {"run": run}).fetchone()
-    if row is None:
-        return None
-    before, now = (math.nan if value is None else float(value) for value in row[1:])
-    return EarlierRun(int(row[0]), before, now)
+    return first_row(connection, class_row(EarlierRun), query("previous_eval_run"), {"run": run})

@@ -16,6 +16,7 @@ from threading import Lock
 from typing import Literal
 
 import psycopg
+from psycopg.rows import class_row
 
 from rag_assets.embedding.models import usd
 from rag_assets.embedding.profiles import EmbeddingProfile
@@ -28,7 +29,7 @@ from rag_assets.errors import (
     UsageError,
 )
 from rag_assets.store.database import Connection, Database
-from rag_assets.store.sql import query
+from rag_assets.store.sql import first_row, query, rows, scalar
 
 _log = logging.getLogger(__name__)
 
@@ -109,8 +110,8 @@ def _key(tenant: str | None, provider: str, model: str | None) -> dict[str, str 
 
 def rate_limits(connection: Connection, provider: str | None = None, for_model: str | None = None) -> list[RateLimit]:
     """The limits of all tenants together and of the tenant in scope; those that count a model, if one is named."""
-    rows = connection.execute(query("list_rate_limits"), {"provider": provider, "for_model": for_model})
-    return [RateLimit(*row) for row in rows]
+    values = {"provider": provider, "for_model": for_model}
+    return rows(connection, class_row(RateLimit), query("list_rate_limits"), values)
 
 
 def set_profile_settings(
@@ -135,14 +136,13 @@ def set_profile_settings(
 
 def profile_settings(connection: Connection, profile: str) -> ProfileSettings:
     """The settings of a profile; the defaults where none were made."""
-    row = connection.execute(query("profile_settings"), {"profile": profile}).fetchone()
-    return ProfileSettings(*row) if row else ProfileSettings()
+    found = first_row(connection, class_row(ProfileSettings), query("profile_settings"), {"profile": profile})
+    return found or ProfileSettings()
 
 
 def spent_usd(connection: Connection, tenant: str, profile: str) -> float:
     """What a profile has cost a tenant, over all runs and bots."""
-    row = connection.execute(query("spent"), {"tenant": tenant, "profile": profile}).fetchone()
-    return float(row[0]) if row else 0.0
+    return float(scalar(connection, query("spent"), {"tenant": tenant, "profile": profile}))
 
 
 @dataclass(frozen=True)
@@ -153,6 +153,15 @@ class _Known:
     ceiling: float | None
     blocked: bool
     until: float  # time.monotonic()
+
+
+@dataclass(frozen=True)
+class _Turn:
+    """A place in the queue, and the seconds until its turn: 0 if that is now, None if it never comes."""
+
+    ticket: int
+    wait_s: float | None
+    locked_s: float  # how long the answer waited for others
 
 
 class PgGate:
@@ -241,11 +250,11 @@ class PgGate:
         known = self._known
         if known is None or time.monotonic() >= known.until:
             with self._transaction() as connection:
-                blocked = connection.execute(query("is_blocked"), self._route).fetchone()
+                blocked = scalar(connection, query("is_blocked"), self._route)
                 known = self._known = _Known(
                     rate_limits(connection, self._profile.provider, self._profile.model),
                     profile_settings(connection, self._profile.name).max_cost_usd,
-                    bool(blocked and blocked[0]),
+                    bool(blocked),
                     time.monotonic() + _LOOK_EVERY_S,
                 )
         return known
@@ -282,13 +291,12 @@ class PgGate:
             asked = time.monotonic()
             try:
                 with self._database.work(self._tenant, self._bot) as connection:
-                    row = connection.execute(query("take_turn"), {**self._route, **request}).fetchone()
+                    turn = first_row(connection, class_row(_Turn), query("take_turn"), {**self._route, **request})
             except psycopg.errors.ForeignKeyViolation as error:
                 raise UnknownTenant(f"no tenant {self._tenant!r}: it was erased meanwhile") from error
-            assert row is not None
-            number, wait, locked = row
-            late = time.monotonic() - asked - locked > _SLACK_S  # as after SIGSTOP, or on a network that hangs
-        return number, (0.01 if wait == 0 and late else wait)
+            assert turn is not None
+            late = time.monotonic() - asked - turn.locked_s > _SLACK_S  # as after SIGSTOP, or on a network that hangs
+        return turn.ticket, (0.01 if turn.wait_s == 0 and late else turn.wait_s)
 
     @contextmanager
     def _transaction(self) -> Iterator[Connection]:

@@ -16,6 +16,7 @@ from rag_assets.store.database import (
     with_role,
 )
 from rag_assets.store.failures import first_line
+from rag_assets.store.sql import scalar, scalars
 
 # One number for all processes that migrate; a session lock dies with its process, unlike yoyo's lock row.
 _MIGRATION_LOCK = 0x7261675F6D6967
@@ -36,7 +37,7 @@ def migrate(database: Database) -> list[str]:
         _bootstrap(connection)
         check_server(connection)
         applied = _apply(database.url)
-    with database.connect("app") as connection:
+    with database.session("app") as connection:
         check_app_role(connection)
     return applied
 
@@ -75,10 +76,9 @@ def is_current(database: Database) -> bool:
             return False
         try:
             connection.execute("SET ROLE rag_owner")
-            row = connection.execute("SELECT to_regclass('rag._yoyo_migration')").fetchone()
-            if row is None or row[0] is None:
+            if scalar(connection, "SELECT to_regclass('rag._yoyo_migration')") is None:
                 return False
-            done = {found[0] for found in connection.execute("SELECT migration_id FROM rag._yoyo_migration")}
+            done = set(scalars(connection, "SELECT migration_id FROM rag._yoyo_migration"))
         except psycopg.errors.InsufficientPrivilege:
             return False  # made by somebody else; the set-up grants them, or says why it cannot
     return wanted <= done

@@ -6,6 +6,7 @@ from psycopg import sql
 from psycopg.errors import DuplicateTable, UniqueViolation
 
 from rag_assets.store.database import Connection, Database
+from rag_assets.store.sql import scalar
 from rag_assets.store.tenants import Space
 
 # A row keeps its vector in line up to here: 4 bytes a dimension, and about 400 bytes for the rest, in a page
@@ -80,22 +81,25 @@ def drop_partition(database: Database, profile_id: int) -> None:
     """
     name = sql.Identifier("rag", partition_name(profile_id))
     with database.session("owner") as connection:
-        pending = connection.execute(
-            "SELECT i.inhdetachpending FROM pg_inherits i WHERE i.inhrelid = to_regclass(%s)",
-            [f"rag.{partition_name(profile_id)}"],
-        ).fetchone()
+        pending = scalar(
+            connection,
+            "SELECT i.inhdetachpending FROM pg_inherits i WHERE i.inhrelid = to_regclass(%(table)s)",
+            {"table": f"rag.{partition_name(profile_id)}"},
+        )
         if pending is not None:
-            how = sql.SQL("FINALIZE") if pending[0] else sql.SQL("CONCURRENTLY")
+            how = sql.SQL("FINALIZE") if pending else sql.SQL("CONCURRENTLY")
             connection.execute(sql.SQL("ALTER TABLE rag.knowledge_chunks DETACH PARTITION {} {}").format(name, how))
         connection.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(name))
 
 
 def index_is_valid(connection: Connection, index: str) -> bool | None:
     """True for a usable index, False for one whose concurrent build was cut off, None where there is none."""
-    row = connection.execute(
-        "SELECT i.indisvalid FROM pg_index i WHERE i.indexrelid = to_regclass(%s)", [f"rag.{index}"]
-    ).fetchone()
-    return None if row is None else bool(row[0])
+    valid: bool | None = scalar(
+        connection,
+        "SELECT i.indisvalid FROM pg_index i WHERE i.indexrelid = to_regclass(%(index)s)",
+        {"index": f"rag.{index}"},
+    )
+    return valid
 
 
 def build_index(connection: Connection, index: str, definition: sql.Composed, *, online: bool) -> bool:

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from psycopg.rows import kwargs_row
 from psycopg.types.json import Jsonb
 
 from rag_assets.embedding.profiles import BUILTIN_PROFILES, EmbeddingProfile
 from rag_assets.errors import InvalidProfile, UnknownProfile
 from rag_assets.store.database import Connection, Database
 from rag_assets.store.partitions import create_partition, partition_exists
-from rag_assets.store.sql import query
+from rag_assets.store.sql import query, rows, scalar, scalars
 from rag_assets.store.tenants import Space
-
-_SPEC_COLUMNS = (
-    "name", "provider", "model", "dimensions", "distance_metric", "task_instruction", "normalized",
-    "chunking", "index", "lexical", "options",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -34,15 +30,13 @@ class BuiltProfile:
     profile: EmbeddingProfile
 
 
-def to_profile(columns: Sequence[Any]) -> EmbeddingProfile:
-    """A profile from its columns, in the order in which all queries name them."""
-    return EmbeddingProfile.model_validate(dict(zip(_SPEC_COLUMNS, columns, strict=True)))
+def to_profile(spec: Mapping[str, Any]) -> EmbeddingProfile:
+    """A profile from its row, which has a column for each of its fields and others beside them."""
+    return EmbeddingProfile.model_validate({name: spec[name] for name in EmbeddingProfile.model_fields})
 
 
-def _to_built(row: tuple[Any, ...]) -> BuiltProfile:
-    return BuiltProfile(
-        id=row[0], space_id=row[1], tenant=row[2], bot=row[3], status=row[4], profile=to_profile(row[5:])
-    )
+def _to_built(spec: Mapping[str, Any], **columns: Any) -> BuiltProfile:
+    return BuiltProfile(profile=to_profile(spec), **columns)
 
 
 def add_spec(database: Database, profile: EmbeddingProfile) -> None:
@@ -79,7 +73,7 @@ def seed_specs(database: Database) -> None:
 
 def list_specs(connection: Connection) -> list[EmbeddingProfile]:
     """The catalogue, oldest first."""
-    return [EmbeddingProfile.model_validate(row[0]) for row in connection.execute(query("list_specs"), {"name": None})]
+    return [EmbeddingProfile.model_validate(spec) for spec in scalars(connection, query("list_specs"), {"name": None})]
 
 
 def get_spec(connection: Connection, name: str) -> EmbeddingProfile:
@@ -88,25 +82,25 @@ def get_spec(connection: Connection, name: str) -> EmbeddingProfile:
     Raises:
         UnknownProfile: with the names that exist.
     """
-    row = connection.execute(query("list_specs"), {"name": name}).fetchone()
-    if row is None:
+    spec = scalar(connection, query("list_specs"), {"name": name})
+    if spec is None:
         known = ", ".join(profile.name for profile in list_specs(connection))
         raise UnknownProfile(f"no profile {name!r}; known are: {known}. Add one with: rag profile add {name} ...")
-    return EmbeddingProfile.model_validate(row[0])
+    return EmbeddingProfile.model_validate(spec)
 
 
 def built_profiles(
     connection: Connection, tenant: str, bot: str | None = None, name: str | None = None
 ) -> list[BuiltProfile]:
     """What is built or being built for a tenant, oldest first; retired profiles are left out."""
-    rows = connection.execute(query("list_built_profiles"), {"tenant": tenant, "bot": bot, "name": name})
-    return [_to_built(row) for row in rows]
+    values = {"tenant": tenant, "bot": bot, "name": name}
+    return rows(connection, kwargs_row(_to_built), query("list_built_profiles"), values)
 
 
 def retired_profiles(connection: Connection, space: Space, soak_days: float) -> list[BuiltProfile]:
     """What was retired at least so many days ago and is not dropped yet, oldest first."""
-    rows = connection.execute(query("retired_profiles"), {"space": space.id, "soak_days": soak_days})
-    return [_to_built(row) for row in rows]
+    values = {"space": space.id, "soak_days": soak_days}
+    return rows(connection, kwargs_row(_to_built), query("retired_profiles"), values)
 
 
 def enable_profile(database: Database, space: Space, profile: EmbeddingProfile) -> BuiltProfile:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
+
+from psycopg.rows import class_row
 
 from rag_assets.errors import ProfileNotReady, PromotionRefused, UnknownProfile, UsageError
 from rag_assets.store.database import Connection, Database
 from rag_assets.store.profiles import BuiltProfile, built_profiles, record_event
-from rag_assets.store.sql import query
+from rag_assets.store.sql import first_row, query, rows, scalar
 from rag_assets.store.tenants import Space, spaces_of
 
 
@@ -32,9 +35,26 @@ class Moved:
 
 def pointers_of(connection: Connection, space: Space) -> Pointers:
     """Where the space points now."""
-    row = connection.execute(query("pointers"), {"space": space.id}).fetchone()
-    assert row is not None
-    return Pointers(*row)
+    pointers = first_row(connection, class_row(Pointers), query("pointers"), {"space": space.id})
+    assert pointers is not None
+    return pointers
+
+
+@dataclass(frozen=True)
+class ProfileEvent:
+    """What happened to a profile, when, by whose login and on which evidence."""
+
+    at: datetime
+    event: str
+    profile: str
+    actor: str
+    evidence: dict[str, Any]
+
+
+def list_events(connection: Connection, tenant: str, bot: str, limit: int) -> list[ProfileEvent]:
+    """What happened to a bot's profiles, newest first."""
+    values = {"tenant": tenant, "bot": bot, "limit": limit}
+    return rows(connection, class_row(ProfileEvent), query("list_events"), values)
 
 
 def promote(
@@ -64,10 +84,10 @@ def promote(
         if moved is None:
             raise PromotionRefused(_why_not(connection, wanted, active))
         _set_statuses(connection, wanted, active)
-        verdict = connection.execute(query("latest_verdict"), values).fetchone()
-        evidence: dict[str, Any] = {"from": active.profile.name, "verdict": verdict[0] if verdict else None}
+        verdict = _latest_verdict(connection, wanted)
+        evidence: dict[str, Any] = {"from": active.profile.name, "verdict": verdict.id if verdict else None}
         if force:
-            evidence |= {"reason": reason, "outcome": verdict[1] if verdict else None}
+            evidence |= {"reason": reason, "outcome": verdict.outcome if verdict else None}
         record_event(connection, wanted, "forced" if force else "promoted", evidence)
     return Moved(candidate, active.profile.name)
 
@@ -81,10 +101,10 @@ def roll_back(database: Database, tenant: str, bot: str, reason: str = "") -> Mo
     with database.work(tenant, bot) as connection:
         space, _, by_id = _profiles(connection, tenant, bot)
         pointers = pointers_of(connection, space)
-        row = connection.execute(query("roll_back"), {"space": space.id, "expected": pointers.active}).fetchone()
-        if row is None or pointers.active is None:
+        back = scalar(connection, query("roll_back"), {"space": space.id, "expected": pointers.active})
+        if back is None or pointers.active is None:
             raise PromotionRefused(f"bot {bot!r} of tenant {tenant!r} has no profile to go back to that is still built")
-        before, now = by_id[pointers.active], by_id[row[0]]
+        before, now = by_id[pointers.active], by_id[back]
         _set_statuses(connection, now, before)
         record_event(connection, now, "rolled_back", {"from": before.profile.name, "reason": reason})
     return Moved(now.profile.name, before.profile.name)
@@ -138,23 +158,39 @@ def _set_statuses(connection: Connection, now: BuiltProfile, before: BuiltProfil
     connection.execute(query("set_status"), {"profile": now.id, "status": "active"})
 
 
+@dataclass(frozen=True)
+class _Verdict:
+    """A verdict on a candidate, and whether the two profiles still serve what was compared."""
+
+    id: int
+    outcome: str
+    criteria: list[dict[str, Any]]
+    same_candidate: bool
+    same_baseline: bool
+    baseline: int
+    created_at: datetime
+
+
+def _latest_verdict(connection: Connection, candidate: BuiltProfile) -> _Verdict | None:
+    return first_row(connection, class_row(_Verdict), query("latest_verdict"), {"candidate": candidate.id})
+
+
 def _why_not(connection: Connection, wanted: BuiltProfile, active: BuiltProfile) -> str:
     name = wanted.profile.name
     if wanted.status != "ready":
         return f"profile {name!r} is not complete: its status is {wanted.status!r}"
     gate = f"rag eval gate --tenant {wanted.tenant} --bot {wanted.bot} --candidate {name}"
-    row = connection.execute(query("latest_verdict"), {"candidate": wanted.id}).fetchone()
-    if row is None:
+    verdict = _latest_verdict(connection, wanted)
+    if verdict is None:
         return f"profile {name!r} has no verdict. Ask for one: {gate}"
-    _, outcome, criteria, same_candidate, same_baseline, baseline, created = row
-    when = created.strftime("%Y-%m-%d %H:%M")
-    if outcome != "passed":
-        failed = "; ".join(c["reason"] for c in criteria if c["passed"] is not True)
-        return f"the verdict on {name!r} of {when} is {outcome}: {failed}"
-    if baseline != active.id:
+    when = verdict.created_at.strftime("%Y-%m-%d %H:%M")
+    if verdict.outcome != "passed":
+        failed = "; ".join(criterion["reason"] for criterion in verdict.criteria if criterion["passed"] is not True)
+        return f"the verdict on {name!r} of {when} is {verdict.outcome}: {failed}"
+    if verdict.baseline != active.id:
         return (
             f"the verdict on {name!r} of {when} compares it with another profile than {active.profile.name!r}: {gate}"
         )
-    if not (same_candidate and same_baseline):
+    if not (verdict.same_candidate and verdict.same_baseline):
         return f"the sources have changed since the verdict on {name!r} of {when}. Ask for a new one: {gate}"
     return f"another promotion of bot {wanted.bot!r} was faster"

@@ -12,7 +12,7 @@ from rag_assets.store.database import Connection, Database
 from rag_assets.store.partitions import drop_partition, partition_exists
 from rag_assets.store.profiles import BuiltProfile, built_profiles, record_event, retired_profiles
 from rag_assets.store.promotion import Pointers, pointers_of
-from rag_assets.store.sql import query
+from rag_assets.store.sql import query, scalar
 from rag_assets.store.tenants import spaces_of
 
 SOAK_DAYS = 7.0
@@ -117,9 +117,7 @@ def _counted(connection: Connection, built: BuiltProfile) -> Dropped:
 
 
 def _number(connection: Connection, statement: sql.SQL | sql.Composed, built: BuiltProfile) -> int:
-    row = connection.execute(statement, {"profile": built.id}).fetchone()
-    assert row is not None
-    return int(row[0])
+    return int(scalar(connection, statement, {"profile": built.id}))
 
 
 def _forget(database: Database, built: BuiltProfile, found: Dropped) -> None:

@@ -12,7 +12,7 @@ from psycopg.rows import RowFactory, scalar_row
 from psycopg.sql import SQL, Composed
 
 from rag_assets.settings import bundled
-from rag_assets.store.database import Connection
+from rag_assets.store.statements import Connection
 
 Statement = str | SQL | Composed
 _Row = TypeVar("_Row")

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from uuid import UUID
 
+from psycopg.rows import class_row
+
 from rag_assets.errors import UnknownBot, UnknownTenant
 from rag_assets.keys import check_key
 from rag_assets.store.database import Connection, Database
-from rag_assets.store.sql import query
+from rag_assets.store.sql import query, rows, scalars
 
 
 @dataclass(frozen=True)
@@ -54,13 +56,13 @@ def add_tenant(database: Database, tenant: str, bot: str | None = None) -> bool:
 def list_tenants(database: Database) -> list[str]:
     """All tenants, sorted."""
     with database.work() as connection:
-        return [row[0] for row in connection.execute(query("list_tenants"))]
+        return scalars(connection, query("list_tenants"))
 
 
 def list_bots(database: Database, tenant: str) -> list[str]:
     """All bots of a tenant, sorted."""
     with database.work(tenant) as connection:
-        return [row[0] for row in connection.execute(query("list_bots"), {"tenant": tenant})]
+        return scalars(connection, query("list_bots"), {"tenant": tenant})
 
 
 def spaces_of(connection: Connection, tenant: str, bot: str | None = None) -> list[Space]:
@@ -69,15 +71,15 @@ def spaces_of(connection: Connection, tenant: str, bot: str | None = None) -> li
     Raises:
         UnknownTenant, UnknownBot: with the names that exist.
     """
-    rows = connection.execute(query("list_spaces"), {"tenant": tenant, "bot": bot}).fetchall()
-    if not rows:
-        tenants = [row[0] for row in connection.execute(query("list_tenants"))]
+    spaces = rows(connection, class_row(Space), query("list_spaces"), {"tenant": tenant, "bot": bot})
+    if not spaces:
+        tenants = scalars(connection, query("list_tenants"))
         if tenant not in tenants:
             raise UnknownTenant(f"no tenant {tenant!r}; {_known('tenants', tenants)}")
         if bot is not None:
-            bots = [row[0] for row in connection.execute(query("list_bots"), {"tenant": tenant})]
+            bots = scalars(connection, query("list_bots"), {"tenant": tenant})
             raise UnknownBot(f"tenant {tenant!r} has no bot {bot!r}; {_known('bots', bots)}")
-    return [Space(*row) for row in rows]
+    return spaces
 
 
 def _known(kind: str, names: list[str]) -> str:
@@ -93,7 +95,7 @@ def add_root(database: Database, tenant: str, bot: str, uri: str) -> None:
 
 def list_roots(connection: Connection, tenant: str, bot: str | None = None) -> list[Root]:
     """The remembered roots of a tenant or bot, oldest first."""
-    return [Root(*row) for row in connection.execute(query("list_roots"), {"tenant": tenant, "bot": bot})]
+    return rows(connection, class_row(Root), query("list_roots"), {"tenant": tenant, "bot": bot})
 
 
 def record_scan(connection: Connection, root: Root, error: str | None) -> None:

@@ -6,10 +6,10 @@ import logging
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
 import psycopg
 import pytest
@@ -26,6 +26,7 @@ from rag_assets.store.limits import (
     rate_limits,
     set_rate_limit,
 )
+from rag_assets.store.sql import first_row
 from tests.support.limits_world import PAID, gate_of
 from tests.support.workers.gate_worker import Sent, Shift, busiest, sent_until, start
 
@@ -209,33 +210,19 @@ def _waiting(database: Database) -> int:
 def test_a_late_grant_is_given_back_and_asked_for_again(tenants: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     set_rate_limit(tenants, RateLimit("acme", "hash", None, items=1, tokens=None, per_seconds=60))
     gate = gate_of(tenants)
-    slow, work = _Slow(), tenants.work
+    asked: list[object] = []
 
-    @contextmanager
-    def hanging(*scope: str) -> Iterator[_Slow]:
-        with work(*scope) as slow.connection:
-            yield slow
+    def hangs_once(*request: Any) -> Any:
+        """A network that hangs once, after the server has granted."""
+        turn = first_row(*request)
+        asked.append(turn)
+        time.sleep(0.4 if len(asked) == 1 else 0)
+        return turn
 
-    monkeypatch.setattr(tenants, "work", hanging)
+    gate.batch_items(1)  # so that it knows its limits, and asks for nothing but its turn
+    monkeypatch.setattr(limits, "first_row", hangs_once)
     gate.acquire(1, 1)
-    assert slow.asked == 2  # with the first grant used up it would be asked for a minute
-
-
-class _Slow:
-    """A connection over a network that hangs once, after the server has granted."""
-
-    connection: psycopg.Connection
-    asked = 0
-
-    def execute(self, text: str, values: object) -> psycopg.Cursor:
-        cursor = self.connection.execute(text, values)  # type: ignore[call-overload]
-        if "take_turn" in text:
-            self.asked += 1
-            time.sleep(0.4 if self.asked == 1 else 0)
-        return cursor
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self.connection, name)
+    assert len(asked) == 2  # with the first grant used up it would be asked for a minute
 
 
 def test_a_pause_that_the_provider_asks_for_holds_for_all_workers_of_the_account(
