@@ -38,7 +38,7 @@ def listed() -> list[TyperCommand | TyperGroup]:
             "inspect:inspect",
             "Show what the parser sees in files, and where chunks begin and end. Needs no database.",
         ),
-        LazyCommand("sources", "search:sources", "List a bot's sources with their state, in each of its profiles."),
+        LazyCommand("sources", "sources:sources", "List a bot's sources with their state, in each of its profiles."),
         LazyCommand(
             "search", "search:search", "Search what a bot knows; nothing of another tenant or bot is ever returned."
         ),

@@ -1,4 +1,4 @@
-"""`rag search` and `rag sources`."""
+"""`rag search`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from rag_assets.commands.options import Bot, Json, SearchMode, Tenant, key
@@ -25,12 +24,9 @@ from rag_assets.retrieval import (
     open_scope,
 )
 from rag_assets.store.database import Database
-from rag_assets.store.sources import source_counts, sources_overview
-from rag_assets.store.tenants import list_roots, spaces_of
 
 NOTHING = "no reliable source in this scope"
 SNIPPET_CHARS = 320
-_STATUS_STYLES = {"ready": "green", "failed": "red", "no_text": "yellow"}
 
 
 def search(
@@ -173,33 +169,3 @@ def snippet(content: str, words: Sequence[str], width: int = SNIPPET_CHARS) -> s
     if end < len(flat):
         end = max(flat.rfind(" ", end - 40, end), 0) or end
     return ("… " if start else "") + flat[start:end].strip() + (" …" if end < len(flat) else "")
-
-
-def sources(tenant: Tenant, bot: Bot, as_json: Json = False) -> Answer:
-    """List a bot's sources with their state, in each of its profiles."""
-    with ready_database() as database, database.work(tenant) as connection:
-        spaces_of(connection, tenant, bot)
-        roots = [root.uri for root in list_roots(connection, tenant, bot)]
-        found = sources_overview(connection, tenant, bot)
-        counts = source_counts(connection, tenant, bot)
-    payload = {"tenant": tenant, "bot": bot, "roots": roots, "counts": counts, "sources": found}
-    return Answer(payload, lambda console: _show_sources(console, found, roots))
-
-
-def _show_sources(console: Console, found: Sequence[Mapping[str, Any]], roots: Sequence[str]) -> None:
-    table = Table("status", "source", "kind", "chunks by profile", "error")
-    for source in found:
-        status = str(source["status"])
-        profiles = ", ".join(
-            f"{name} {state['chunks']}{'' if state['up_to_date'] else ' (older version)'}"
-            for name, state in sorted(source["profiles"].items())
-        )
-        table.add_row(
-            Text(status, style=_STATUS_STYLES.get(status, "")),
-            Text(printable(source["name"])),
-            Text(str(source["source_type"])),
-            Text(profiles or "none yet"),
-            Text(printable(source["error"] or "")),
-        )
-    console.print(table)
-    console.print(Text(f"{len(found)} sources under: {printable(', '.join(roots) or 'no roots yet')}", style="dim"))

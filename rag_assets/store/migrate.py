@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import psycopg
-from yoyo import get_backend, read_migrations
 
 from rag_assets.errors import DatabaseRefused
 from rag_assets.settings import bundled
@@ -55,14 +56,20 @@ def _bootstrap(connection: Connection) -> None:
 
 
 def _apply(url: str) -> list[str]:
+    from yoyo import get_backend, read_migrations  # 20 ms, which every command would wait for
+
     # Not `backend.lock()`: a process killed while it holds that row would stop every later one.
     backend = get_backend(sqlalchemy_url(with_role(url, "owner"), driver="psycopg"))
     try:
-        pending = backend.to_apply(read_migrations(str(bundled("sql") / "migrations")))
+        pending = backend.to_apply(read_migrations(str(_migrations())))
         backend.apply_migrations(pending)
         return [migration.id for migration in pending]
     finally:
         backend.connection.close()
+
+
+def _migrations() -> Path:
+    return bundled("sql") / "migrations"
 
 
 def is_current(database: Database) -> bool:
@@ -70,7 +77,7 @@ def is_current(database: Database) -> bool:
 
     Looks as the owner, who may read the list.
     """
-    wanted = {migration.id for migration in read_migrations(str(bundled("sql") / "migrations"))}
+    wanted = {path.stem for path in _migrations().glob("*.sql")}
     with database.session() as connection:
         if connection.execute("SELECT FROM pg_roles WHERE rolname = 'rag_owner'").fetchone() is None:
             return False
