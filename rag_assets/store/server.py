@@ -18,7 +18,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import psutil
 import psycopg
 from filelock import FileLock, Timeout
 
@@ -160,6 +159,8 @@ def _drop_stale_pid_file(data: Path) -> None:
 
 def _serves(pid: int, data: Path) -> bool:
     """Whether the process is a PostgreSQL that was started with `-D data`; True where that cannot be seen."""
+    import psutil  # 8 ms of every command, for what only a crash makes necessary
+
     try:
         process = psutil.Process(pid)
         return (
