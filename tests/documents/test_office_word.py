@@ -167,6 +167,12 @@ def test_equations_are_text() -> None:
     assert read(f"<w:p><m:oMath>{root}</m:oMath></w:p>").text == r"\sqrt{{\frac{a}{b}}^{2}}"
 
 
+def test_equations_in_a_row_are_not_run_together() -> None:
+    row = "".join(f"<m:oMath><m:r><m:t>{text}</m:t></m:r></m:oMath>" for text in ("a=b", "c=d"))
+    assert read(f"<w:p>{row}</w:p>").text == "a=b c=d"
+    assert read(f"<w:p><m:oMathPara>{row}</m:oMathPara></w:p>").text == "a=b c=d"
+
+
 def test_code_paragraphs_are_one_block_with_their_indentation() -> None:
     mono = '<w:p><w:r><w:rPr><w:rFonts w:ascii="Courier New"/></w:rPr><w:t>    return 1</w:t></w:r></w:p>'
     document = read(paragraph("def f():", "Code") + mono)

@@ -59,6 +59,9 @@ class _Writer:
             elif tag == f"{MC}AlternateContent":
                 yield from self.fragments(_alternative(inner))
             elif tag == f"{M}oMath":
+                before = inner.getprevious()
+                if before is not None and before.tag == inner.tag:
+                    yield " "  # nothing else parts two equations in a row
                 yield equation(inner)
             elif tag == f"{W}sym":
                 yield _symbol(inner)
