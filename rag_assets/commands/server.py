@@ -7,11 +7,10 @@ from typing import Any
 from rich.console import Console
 
 from rag_assets.commands.options import Json
-from rag_assets.commands.session import connect
 from rag_assets.commands.shell import Answer
 from rag_assets.ingest.start import set_up
 from rag_assets.settings import load_settings
-from rag_assets.store.database import describe
+from rag_assets.store.database import Database, describe
 from rag_assets.store.profiles import list_specs
 from rag_assets.store.server import stop_server
 
@@ -19,7 +18,7 @@ from rag_assets.store.server import stop_server
 def up(as_json: Json = False) -> Answer:
     """Start the database if need be and bring its schema up to date. Safe to repeat."""
     settings = load_settings()
-    database = connect(settings)
+    database = Database.from_settings(settings)
     applied = set_up(database)
     with database.work() as connection:
         profiles = [profile.name for profile in list_specs(connection)]

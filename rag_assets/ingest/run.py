@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from rag_assets.embedding.profiles import DEFAULT_PROFILE, EmbeddingProfile
+from rag_assets.errors import InvalidArgument
 from rag_assets.ingest.chunks import ChunkReport, chunk_pending
 from rag_assets.ingest.embeddings import EmbedReport, embed_chunks
 from rag_assets.ingest.publication import PublishReport, publish_chunks
 from rag_assets.ingest.sources import SyncReport, sync_sources
 from rag_assets.ingest.start import prepare, start
+from rag_assets.keys import check_key
 from rag_assets.sources.roots import resolve_roots
 from rag_assets.store.database import Database
 from rag_assets.store.indexes import HnswReport, LexicalReport, ensure_hnsw, refresh_lexical, tune_recall
@@ -34,7 +37,7 @@ def ingest(
     tenant: str,
     bot: str,
     profile: str | EmbeddingProfile = DEFAULT_PROFILE,
-    roots: Sequence[str] = (),
+    roots: Sequence[str | Path] = (),
     *,
     batch: bool = False,
 ) -> IngestReport:
@@ -48,17 +51,19 @@ def ingest(
     a later call.
 
     Raises:
+        InvalidArgument: names the argument that is of the wrong kind; for tenant, bot and profile an `InvalidKey`.
         UsageError: a root does not exist or cannot be read by anything here; nothing was done.
         UnknownTenant, UnknownBot, UnknownProfile: nothing was done.
         InvalidProfile: the catalogue has another profile of that name.
         DatabaseUnavailable, DatabaseRefused: the server cannot be reached or must not be used.
     """
-    resolved = resolve_roots(roots)
+    name = profile.name if isinstance(profile, EmbeddingProfile) else profile
+    _check(database, tenant, bot, name, roots)
+    resolved = resolve_roots([str(root) for root in roots])
     prepare(database)
     if isinstance(profile, EmbeddingProfile):
         add_spec(database, profile)
-        profile = profile.name
-    built = start(database, tenant, bot, profile, resolved)
+    built = start(database, tenant, bot, name, resolved)
     synced = sync_sources(database, tenant, bot)
     table, chunked = chunk_pending(database, [built])
     embedded_table, embedded = embed_chunks(database, [built], table, batch)
@@ -67,3 +72,13 @@ def ingest(
     hnsw = ensure_hnsw(database, built)
     tune_recall(database, built)
     return IngestReport(synced, chunked, embedded, published, lexical, hnsw)
+
+
+def _check(database: object, tenant: str, bot: str, profile: str, roots: object) -> None:
+    if not isinstance(database, Database):
+        raise InvalidArgument(f"database must be a rag_assets.Database, got {type(database).__name__}", "database")
+    check_key(tenant, "tenant")
+    check_key(bot, "bot")
+    check_key(profile, "profile")
+    if isinstance(roots, str | Path) or not isinstance(roots, Sequence):
+        raise InvalidArgument(f"roots must be a list of paths and addresses, got {roots!r}", "roots")

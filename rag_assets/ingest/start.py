@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rag_assets.ingest.pairs import enable_pair
 from rag_assets.store.database import Database
 from rag_assets.store.migrate import is_current, migrate
-from rag_assets.store.profiles import BuiltProfile, seed_specs
+from rag_assets.store.profiles import BuiltProfile, get_spec, seed_specs
 from rag_assets.store.tenants import add_root, add_tenant
 
 
@@ -42,7 +42,9 @@ def start(database: Database, tenant: str, bot: str, profile: str, roots: Sequen
 
     Raises:
         UnknownTenant, UnknownBot: no roots were given, and there is no such bot.
-        UnknownProfile: the catalogue has no profile of that name.
+        UnknownProfile: the catalogue has no profile of that name; nothing was written.
     """
+    with database.work() as connection:
+        get_spec(connection, profile)
     remember_roots(database, tenant, bot, roots)
     return enable_pair(database, tenant, bot, profile)

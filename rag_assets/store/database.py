@@ -18,7 +18,7 @@ from pgvector.psycopg.vector import register_vector_info
 from psycopg import conninfo
 from psycopg.types import TypeInfo
 
-from rag_assets.errors import DatabaseRefused
+from rag_assets.errors import DatabaseRefused, InvalidArgument
 from rag_assets.settings import Settings, load_settings
 from rag_assets.store.app_pool import AppPool, AsyncAppPool
 from rag_assets.store.failures import available
@@ -36,6 +36,20 @@ _EMBEDDED_DATABASE = "rag"
 _BUILTIN_LOCALE = psycopg.sql.SQL(" LOCALE_PROVIDER builtin BUILTIN_LOCALE 'C.UTF-8' LOCALE 'C.UTF-8'")
 
 
+def checked_url(url: str, name: str) -> str:
+    """`url` if it is one that the driver understands.
+
+    Raises:
+        InvalidArgument: it is none. The text does not repeat it, because it may hold a password.
+    """
+    try:
+        if url and conninfo.conninfo_to_dict(url):
+            return url
+    except (psycopg.ProgrammingError, TypeError, AttributeError):
+        pass  # raised below: in here the error would keep the driver's as its context, which repeats the URL
+    raise InvalidArgument(f"{name} is no connection URL; write it as postgresql://user:password@host/database", name)
+
+
 def with_database(url: str, database: str) -> str:
     """The same server and options, another database."""
     return conninfo.make_conninfo(url, dbname=database)
@@ -50,9 +64,13 @@ class Database:
 
     def __init__(self, url: str, app_url: str | None = None, search_connections: int = 8) -> None:
         """`search_connections`: how many searches reach the server at a time, from all threads of this process, and
-        from all tasks of an event loop; the others wait for their turn."""
-        self.url = url
-        self.app_url = app_url
+        from all tasks of an event loop; the others wait for their turn.
+
+        Raises:
+            InvalidArgument: a URL is none that the driver understands.
+        """
+        self.url = checked_url(url, "url")
+        self.app_url = checked_url(app_url, "app_url") if app_url else None
         self.search_connections = search_connections
         self._making = Lock()
         self._app: AppPool | None = None
@@ -64,10 +82,19 @@ class Database:
     @classmethod
     def from_settings(cls, settings: Settings | None = None) -> Database:
         """The server that `DATABASE_URL` names (and `RAG_APP_DATABASE_URL`, if set, for searching), else the
-        embedded one, which is started and given its database if need be."""
+        embedded one, which is started and given its database if need be.
+
+        Raises:
+            InvalidArgument: one of these variables is no connection URL.
+            DatabaseUnavailable: the embedded server does not start.
+        """
         settings = settings or load_settings()
         if settings.database_url:
-            return cls(settings.database_url, settings.app_database_url)
+            app_url = settings.app_database_url
+            return cls(
+                checked_url(settings.database_url, "DATABASE_URL"),
+                checked_url(app_url, "RAG_APP_DATABASE_URL") if app_url else None,
+            )
         return cls(ensure_database(start_server(settings.home), _EMBEDDED_DATABASE))
 
     def connect(self, role: Role | None = None, *, autocommit: bool = False) -> Connection:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -19,12 +20,14 @@ from rag_assets.errors import (
     RagError,
     ScopeError,
     SearchFailed,
+    UnknownProfile,
 )
 from rag_assets.ingest.run import ingest
 from rag_assets.retrieval import DenseRetriever, HybridRetriever, LexicalRetriever, RetrievalScope, open_scope
 from rag_assets.store.database import Database
 from rag_assets.store.profiles import add_spec
 from rag_assets.store.promotion import promote, roll_back, set_canary
+from rag_assets.store.tenants import list_tenants
 from tests.support.worlds import ingested
 
 RETRIEVERS = (DenseRetriever, LexicalRetriever, HybridRetriever)
@@ -236,3 +239,43 @@ def test_a_server_that_is_not_there_is_unavailable_and_its_password_is_not_told(
     assert "secret-word" not in str(failed.value)
     with pytest.raises(DatabaseUnavailable):
         open_scope(nowhere, "acme", "support")
+
+
+@pytest.mark.parametrize("url", ["not a url", "postgres//ann:secret-word@host/db", "", None])
+def test_a_url_that_is_none_is_named_and_not_repeated(url: Any) -> None:
+    with pytest.raises(InvalidArgument, match="url") as refused:
+        Database(url)
+    assert refused.value.argument == "url"
+    with pytest.raises(InvalidArgument) as refused:
+        Database("postgresql://127.0.0.1:1/x", "postgres//ann:secret-word@host/db")
+    assert refused.value.argument == "app_url"
+    assert "secret-word" not in str(refused.value)
+    assert refused.value.__context__ is None, "the driver's own error repeats the URL"
+
+
+@pytest.mark.parametrize(
+    ("argument", "options"),
+    [
+        ("database", {"database": "postgresql://127.0.0.1/x"}),
+        ("tenant", {"tenant": "Acme"}),
+        ("bot", {"bot": 7}),
+        ("profile", {"profile": None}),
+        ("roots", {"roots": "handbook"}),
+        ("roots", {"roots": Path("handbook")}),
+        ("roots", {"roots": 7}),
+    ],
+)
+def test_a_wrong_argument_of_an_ingest_is_named_and_nothing_is_written(
+    world: Database, argument: str, options: Any
+) -> None:
+    given = {"database": world, "tenant": "new", "bot": "support", "profile": "hash-64", "roots": []} | options
+    with pytest.raises(InvalidArgument) as refused:
+        ingest(**given)
+    assert refused.value.argument == argument
+
+
+def test_an_ingest_with_a_profile_that_is_not_there_creates_nothing(world: Database, tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("A pump.")
+    with pytest.raises(UnknownProfile):
+        ingest(world, "new", "support", "nothing-like-it", [tmp_path])
+    assert "new" not in list_tenants(world)
