@@ -8,7 +8,10 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
+
+from rag_assets.settings import bundled
 
 HOUSE = Path(__file__).parents[1]
 LONGEST = 400  # lines
@@ -75,6 +78,13 @@ def crossing(from_: str, *to: str) -> list[str]:
     ]
 
 
+def test_no_two_files_import_each_other() -> None:
+    try:
+        TopologicalSorter(arrows()).prepare()
+    except CycleError as error:
+        raise AssertionError(" <- ".join(error.args[1])) from None
+
+
 def without_dagster() -> list[str]:
     return [name for name in modules() if inside(name, *BELOW_ASSETS) and not inside(name, "evals.assets")]
 
@@ -97,6 +107,15 @@ def test_the_store_knows_nothing_of_evals() -> None:
     assert crossing("rag_assets.store", "evals") == []
 
 
+def test_only_the_store_knows_sql() -> None:
+    outside = [
+        name
+        for name, others in arrows().items()
+        if "rag_assets.store.sql" in others and not inside(name, "rag_assets.store")
+    ]
+    assert outside == []
+
+
 def test_assets_know_nothing_of_what_starts_them() -> None:
     assert crossing("rag_assets.assets", "rag_assets.automation") == []
     assert crossing("evals", "rag_assets.automation") == []
@@ -109,20 +128,14 @@ def test_no_file_is_longer_than_one_reads() -> None:
     assert {name: count for name, count in lines.items() if count > LONGEST and name not in LISTS} == {}
 
 
+def test_every_query_says_in_a_line_what_it_is_for() -> None:
+    text = (bundled("sql") / "queries.sql").read_text()
+    queries = re.findall(r"^-- (\w+) --\n(.*)$", text, re.MULTILINE)
+    assert len(queries) > 100
+    assert [name for name, line in queries if not line.startswith("-- ")] == []
+
+
 def test_nothing_is_imported_from_a_test() -> None:
     files = python_files("tests", "bench", "rag_assets", "evals")
     found = [(str(path), one) for path in files for one in imports(path) if re.search(r"(^|\.)test_\w+", one)]
     assert found == []
-
-
-def test_every_statement_says_in_a_line_what_it_is_for() -> None:
-    statements = re.findall(r"^-- (\w+) --\n(.*)$", (HOUSE / "sql/queries.sql").read_text(), re.MULTILINE)
-    assert len(statements) > 100
-    assert [name for name, line in statements if not line.startswith("-- ")] == []
-
-
-def test_the_store_alone_sends_sql() -> None:
-    others = [path for name, path in modules().items() if not inside(name, "rag_assets.store")]
-    assert [path for path in others if "rag_assets.store.sql" in imports(path)] == []
-    sends = re.compile(r"\bset_scope\b|\.execute\(\s*f?\"")
-    assert [path for path in others if sends.search(path.read_text())] == []

@@ -123,8 +123,8 @@ class ProviderOptions(_Frozen):
 class EmbeddingProfile(_Frozen):
     """An immutable recipe from document text to searchable vectors.
 
-    Build one with `make_profile`, which raises `InvalidProfile`; the bare class raises pydantic's
-    `ValidationError`. Both raise `InvalidKey` for a name that is not a key.
+    Build one with `make_profile`, which raises `InvalidProfile`, or `InvalidKey` for a name that is not a key; the bare
+    class raises pydantic's `ValidationError`.
     """
 
     name: str
@@ -234,6 +234,8 @@ def make_profile(**kwargs: Any) -> EmbeddingProfile:
         InvalidProfile: names each field that is wrong, and why.
         InvalidKey: the name is not a valid key.
     """
+    if "name" in kwargs:
+        check_key(kwargs["name"], "profile")  # pydantic would make it one fault among others
     try:
         return EmbeddingProfile.model_validate(kwargs)
     except ValidationError as error:

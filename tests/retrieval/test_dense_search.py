@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from rag_assets.chunking import ChunkingSpec
 from rag_assets.embedding.profiles import IndexSpec, make_profile
-from rag_assets.errors import InvalidProfile
+from rag_assets.errors import InvalidProfile, SourceError
 from rag_assets.retrieval import DenseRetriever, HybridRetriever, LexicalRetriever, open_scope
 from rag_assets.store.database import Database
 from rag_assets.store.indexes import ensure_hnsw, tune_recall
@@ -114,16 +114,18 @@ def test_bug_53_a_vector_that_must_not_be_searched_is_refused_at_write_and_nothi
     module_database: Database, bad: NDArray[Any]
 ) -> None:
     corpus = new_corpus(module_database, "strict")
-    with pytest.raises((psycopg.DataError, psycopg.errors.CheckViolation)):
+    with pytest.raises(SourceError) as refused:
         corpus.publish(["good", "bad"], with_row(bad), source="refused")
+    assert isinstance(refused.value.__cause__, psycopg.DataError | psycopg.errors.CheckViolation)
     assert corpus.as_superuser("SELECT count(*) FROM rag.knowledge_chunks WHERE embedding_profile_id = {p}") == [(0,)]
     corpus.close()
 
 
 def test_bug_53_a_vector_of_another_model_is_refused_at_write(module_database: Database) -> None:
     corpus = new_corpus(module_database, "strict")
-    with pytest.raises(psycopg.errors.CheckViolation):
+    with pytest.raises(SourceError) as refused:
         corpus.publish(["other model"], random_units(5, 1, 8), source="refused")
+    assert isinstance(refused.value.__cause__, psycopg.errors.CheckViolation)
     corpus.close()
 
 

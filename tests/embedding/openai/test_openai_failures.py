@@ -127,7 +127,7 @@ def test_a_server_that_never_finishes_is_left_in_time(
     server: OpenAIServer, embedder: Make, behaviour: Behaviour
 ) -> None:
     server.script += [behaviour] * 9
-    with pytest.raises(ProviderUnavailable, match="no complete answer"):
+    with pytest.raises(ProviderUnavailable, match=r"no complete answer|ReadTimeout"):
         embedder(RetryPolicy(deadline_seconds=1, attempts=9, attempt_seconds=0.3, first_wait=0.01)).embed_query("x")
     assert 1 <= len(server.arrived) <= 4, "what the deadline has room for"
 
