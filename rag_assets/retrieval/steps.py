@@ -12,7 +12,7 @@ from collections.abc import Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from rag_assets.embedding.profiles import EmbeddingProfile
 from rag_assets.embedding.protocol import Caller, Embedded, Embedder
@@ -59,43 +59,46 @@ def ask(scope: Scope, *statements: Statement) -> Steps[list[list[Any]]]:
 
 def run(database: Database, steps: Steps[_T]) -> _T:
     """Do the steps in this thread."""
-    _check(database)
-    answer: Any = None
-    failure: Exception | None = None
-    while True:
-        try:
-            step = steps.send(answer) if failure is None else steps.throw(failure)
-        except StopIteration as done:
-            result: _T = done.value
-            return result
-        answer = failure = None
+    step = _begin(database, steps)
+    while not isinstance(step, _Done):
         try:
             answer = _do(database, step)
         except Exception as error:
-            failure = error
+            step = _go_on(steps, failure=error)
+        else:
+            step = _go_on(steps, answer)
+    return step.result
 
 
 async def arun(database: Database, steps: Steps[_T]) -> _T:
     """Do the steps in this task; nothing in it holds up the event loop."""
-    _check(database)
-    answer: Any = None
-    failure: Exception | None = None
-    while True:
-        try:
-            step = steps.send(answer) if failure is None else steps.throw(failure)
-        except StopIteration as done:
-            result: _T = done.value
-            return result
-        answer = failure = None
+    step = _begin(database, steps)
+    while not isinstance(step, _Done):
         try:
             answer = await _ado(database, step)
         except Exception as error:
-            failure = error
+            step = _go_on(steps, failure=error)
+        else:
+            step = _go_on(steps, answer)
+    return step.result
 
 
-def _check(database: Database) -> None:
+@dataclass(frozen=True)
+class _Done(Generic[_T]):
+    result: _T
+
+
+def _begin(database: Database, steps: Steps[_T]) -> Embed | Ask | _Done[_T]:
     if not isinstance(database, Database):
         raise InvalidArgument(f"database must be a rag_assets.Database, got {type(database).__name__}", "database")
+    return _go_on(steps)
+
+
+def _go_on(steps: Steps[_T], answer: Any = None, failure: Exception | None = None) -> Embed | Ask | _Done[_T]:
+    try:
+        return steps.send(answer) if failure is None else steps.throw(failure)
+    except StopIteration as done:
+        return _Done(done.value)
 
 
 def _do(database: Database, step: Embed | Ask) -> Any:
