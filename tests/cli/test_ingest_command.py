@@ -9,6 +9,8 @@ import pytest
 from rag_assets.commands.bars import Lines
 from rag_assets.errors import UsageError
 from rag_assets.sources.roots import resolve_roots
+from rag_assets.store.database import Database
+from tests.support.connections import sessions
 
 if TYPE_CHECKING:
     from tests.support.command_line import Rag
@@ -34,6 +36,14 @@ def test_the_first_ingest_creates_tenant_and_bot_and_a_second_one_writes_nothing
     assert second["profile"] == "tiny"
     assert second["sources"]["unchanged"] == 2
     assert (second["chunks_written"], second["embedded"]) == (0, 0)
+
+
+def test_an_ingest_in_which_nothing_changed_opens_fewer_than_ten_connections(rag: Rag, documents: Path) -> None:
+    rag("ingest", str(documents), *_to("calm", "--profile", "tiny"))
+    database = Database.from_settings()
+    before = sessions(database.url)
+    rag("ingest", *_to("calm"))
+    assert sessions(database.url) - before < 10
 
 
 def test_a_source_that_cannot_be_read_is_listed_and_does_not_fail_the_rest(rag: Rag, documents: Path) -> None:

@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
@@ -21,8 +20,9 @@ from rag_assets.embedding.protocol import Usage
 from rag_assets.errors import DatabaseUnavailable, RagError
 from rag_assets.ingest.run import ingest
 from rag_assets.store.cache import PgVectorCache
-from rag_assets.store.database import Connection, Database, with_database
+from rag_assets.store.database import Connection, Database
 from rag_assets.store.tenants import add_root, add_tenant, list_tenants
+from tests.support.connections import sessions
 
 _SESSION = (
     "SELECT pg_backend_pid(), current_user, current_setting('rag.tenant', true), current_setting('rag.bot', true), "
@@ -38,26 +38,16 @@ def backend(connection: Connection) -> int:
     return int(row[0])
 
 
-def sessions(database: Database) -> int:
-    """How many have been opened to the database so far; one that ends is counted a moment later, and so is this one."""
-    time.sleep(1.0)
-    with psycopg.connect(with_database(database.url, "postgres")) as connection:
-        name = psycopg.conninfo.conninfo_to_dict(database.url)["dbname"]
-        row = connection.execute("SELECT sessions FROM pg_stat_database WHERE datname = %s", [name]).fetchone()
-    assert row is not None
-    return int(row[0])
-
-
 def test_an_ingest_in_which_nothing_changed_opens_fewer_than_ten_connections(database: Database, root: Path) -> None:
     (root / "a.md").write_text("# Pumps\n\nThe pump runs at 40 bar.")
     add_tenant(database, "acme", "support")
     add_root(database, "acme", "support", str(root))
     assert ingest(database, "acme", "support", "hash-64").publication.ready == 1
     database.close()
-    before = sessions(database)
+    before = sessions(database.url)
     assert ingest(database, "acme", "support", "hash-64").sources.unchanged == 1
     database.close()
-    assert sessions(database) - before < 10
+    assert sessions(database.url) - before < 10
 
 
 def test_a_connection_leaves_nothing_to_the_next_who_borrows_it(database: Database) -> None:

@@ -24,7 +24,7 @@ from rag_assets.store import indexes
 from rag_assets.store.cache import PgVectorCache
 from rag_assets.store.database import Database
 from rag_assets.store.limits import PgGate
-from rag_assets.store.publication import Publisher
+from rag_assets.store.publication import Publisher, _Transaction
 
 # In the order in which an ingest passes them. The three in the middle of a stage are passed several times.
 POINTS = (
@@ -93,14 +93,14 @@ class Fate:
 
     def inside_publications(self) -> None:
         """Pass between the statements that exchange a source's chunks and the one that says it is ready."""
-        real = Publisher._execute
+        real = _Transaction.execute
 
-        def pass_then(publisher: Publisher, name: str, **values: Any) -> Any:
+        def pass_then(transaction: _Transaction, name: str, **values: Any) -> Any:
             if name == "publish_sources":
                 self.passes("inside a publication")
-            return real(publisher, name, **values)
+            return real(transaction, name, **values)
 
-        setattr(Publisher, "_execute", pass_then)  # noqa: B010 - assigned plainly, mypy takes it for unbound
+        setattr(_Transaction, "execute", pass_then)  # noqa: B010 - assigned plainly, mypy takes it for unbound
 
 
 def main(job: Job) -> None:
