@@ -22,7 +22,7 @@ import pytest
 from rag_assets.embedding.registry import embedder_for
 from rag_assets.errors import DatabaseUnavailable
 from rag_assets.ingest.run import IngestReport, ingest
-from rag_assets.retrieval import LexicalRetriever, open_scope, retrievers
+from rag_assets.retrieval import LexicalRetriever, open_scope
 from rag_assets.store.database import Database, ensure_database
 from rag_assets.store.migrate import migrate
 from rag_assets.store.profiles import add_spec
@@ -274,14 +274,11 @@ def test_a_search_without_a_server_gives_up_within_half_a_minute_and_works_soon_
     scope = open_scope(world.database, "shaken", BOT)
     retriever = LexicalRetriever(world.database)
     wanted = len(retriever.search(marker(1), scope, top_k=100))
-    pool = world.database.app_pool()
-    patience, pool.timeout = pool.timeout, 0.5
     kill_postgres(world.data, "all", world.rng)
+    began = time.monotonic()
     with pytest.raises(DatabaseUnavailable):
         retriever.search(marker(1), scope)
-    tried = retrievers._as_app.statistics
-    assert tried["attempt_number"] * patience + tried["idle_for"] < 30
-    pool.timeout = patience
+    assert time.monotonic() - began < 30
     start_server(world.home)
     assert len(retriever.search(marker(1), scope, top_k=100)) == wanted
 
