@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from threading import Lock
 
 import dagster as dg
@@ -11,11 +14,17 @@ from rag_assets.store.database import Database
 
 _ready: dict[str, Database] = {}
 _one_at_a_time = Lock()
+_shared: ContextVar[Database | None] = ContextVar("shared database", default=None)
 
 
-def share(database: Database) -> None:
-    """Let the steps of this process work on `database`, which is ready, over the connections that it keeps."""
-    _ready[database.url] = database
+@contextmanager
+def sharing(database: Database) -> Iterator[None]:
+    """The steps that run inside work on `database`, which is ready, over the connections that it keeps."""
+    token = _shared.set(database)
+    try:
+        yield
+    finally:
+        _shared.reset(token)
 
 
 class Postgres(dg.ConfigurableResource[None]):
@@ -29,14 +38,17 @@ class Postgres(dg.ConfigurableResource[None]):
     def database(self) -> Database:
         """The database, migrated to the current schema.
 
-        One for each process and URL: each step asks for it, and all share its connections.
+        One for each process and URL: each step asks for it, and all share its connections. Settings are read each
+        time, and an embedded server that has been stopped is started.
 
         Raises:
             DatabaseUnavailable, DatabaseRefused: it cannot be reached or must not be used.
         """
+        shared = _shared.get()
+        if shared is not None and self.url in (None, shared.url):
+            return shared
         database = Database(self.url) if self.url else Database.from_settings()
         with _one_at_a_time:
             if database.url not in _ready:
                 prepare(database)
-                share(database)
-            return _ready[database.url]
+            return _ready.setdefault(database.url, database)

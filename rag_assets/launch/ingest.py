@@ -23,7 +23,7 @@ from rag_assets.ingest.publication import PublishReport
 from rag_assets.ingest.sources import Failure, SyncReport
 from rag_assets.launch.instance import dagster_instance
 from rag_assets.partitions import TENANT_TAG, ensure_partitions, pair_key
-from rag_assets.resources import share
+from rag_assets.resources import sharing
 from rag_assets.runs.pools import free_slots_of_ended_runs
 from rag_assets.runs.processes import PROCESS_TAG, report_dead_runs, this_process
 from rag_assets.runs.reports import Reports, collecting
@@ -75,8 +75,7 @@ def materialize_ingest(
     """
     began = time.monotonic()
     enable_pair(database, tenant, bot, profile)
-    share(database)
-    with dagster_instance(settings) as instance, collecting() as reports:
+    with dagster_instance(settings) as instance, sharing(database), collecting() as reports:
         run_ids = _run_both(instance, tenant, bot, profile, batch)
     return _outcome(reports, bot, run_ids, time.monotonic() - began)
 
