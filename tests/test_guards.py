@@ -38,8 +38,13 @@ def modules() -> dict[str, Path]:
     return {name_of(path): path for path in python_files("rag_assets", "evals")}
 
 
-def imports(path: Path) -> Iterator[str]:
+@cache
+def imports(path: Path) -> frozenset[str]:
     """What a file imports, at its top or in a function: modules, and for `from m import n` both `m.n` and `m`."""
+    return frozenset(_imports(path))
+
+
+def _imports(path: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -55,7 +60,7 @@ def arrows() -> dict[str, set[str]]:
     """Which of our modules each of them imports."""
     found = {}
     for name, path in modules().items():
-        seen = set(imports(path))
+        seen = imports(path)
         # `from package import module` is an arrow to the module alone.
         packages = {one.rpartition(".")[0] for one in seen if one in modules()}
         named = {one.rpartition(".")[0] for one in seen if one not in modules()}

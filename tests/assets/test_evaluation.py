@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
 from evals.runner import import_set
 from rag_assets.automation.jobs import EVAL_JOB, PAIR_JOB, PROMOTION_JOB, SOURCES_JOB
@@ -20,34 +22,53 @@ from rag_assets.partitions import ensure_partitions, pair_key
 from rag_assets.resources import Postgres
 from rag_assets.retrieval import open_scope
 from rag_assets.store.profiles import add_spec
-from tests.support.dagster_world import World
+from tests.support.dagster_world import World, world_of
 
 TOPICS = [f"{a}{b}" for a in ("cedar", "maple", "willow", "birch", "aspen") for b in "abcdefgh"]
+PROFILES = {"hash-8-eval": 8, "hash-512-eval": 512}  # by name, the one that serves first
 STEPS = {EVAL_JOB: ("evaluation",), PROMOTION_JOB: ("evaluation", "active_profile")}
 
 
-@pytest.fixture
-def judged_world(world: World, tmp_path: Path) -> World:
-    """A bot that serves a weak profile, with a strong candidate built beside it, and forty labelled queries."""
-    root = world.tenant("acme", profile=None)
+def write_topics(root: Path) -> None:
     for topic in TOPICS:
         (root / f"{topic}.txt").write_text(f"The {topic} grows on the hill and is cut in spring by {topic} keepers.")
-    for dimensions in (8, 512):
-        name = f"hash-{dimensions}-eval"
-        add_spec(world.database, make_profile(name=name, provider="hash", model="hash", dimensions=dimensions))
-        enable_pair(world.database, "acme", "help", name)
-        ensure_partitions(world.instance, ["acme"], [name])
-    assert world.run(SOURCES_JOB, "acme").success
-    for name in ("hash-8-eval", "hash-512-eval"):
-        assert world.run(PAIR_JOB, pair_key("acme", name)).success
-    labels = tmp_path / "labels"
-    labels.mkdir()
+
+
+def write_labels(folder: Path) -> Path:
+    folder.mkdir()
     queries = [{"_id": f"q{n}", "text": f"when is {topic} cut by keepers"} for n, topic in enumerate(TOPICS)]
-    (labels / "queries.jsonl").write_text("\n".join(map(json.dumps, queries)))
+    (folder / "queries.jsonl").write_text("\n".join(map(json.dumps, queries)))
     lines = [f"q{n}\t{topic}.txt\t1" for n, topic in enumerate(TOPICS)]
-    (labels / "qrels.tsv").write_text("query-id\tcorpus-id\tscore\n" + "\n".join(lines) + "\n")
-    import_set(world.database, "acme", "help", labels)
-    return world
+    (folder / "qrels.tsv").write_text("query-id\tcorpus-id\tscore\n" + "\n".join(lines) + "\n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def judged(server_url: str, template: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """What `judged_world` is a copy of."""
+    folder = tmp_path_factory.mktemp("judged")
+    with world_of(server_url, template, folder) as world:
+        write_topics(world.tenant("acme", profile=None))
+        for name, dimensions in PROFILES.items():
+            add_spec(world.database, make_profile(name=name, provider="hash", model="hash", dimensions=dimensions))
+            enable_pair(world.database, "acme", "help", name)
+        ensure_partitions(world.instance, ["acme"], list(PROFILES))
+        assert world.run(SOURCES_JOB, "acme").success
+        for name in PROFILES:
+            assert world.run(PAIR_JOB, pair_key("acme", name)).success
+        import_set(world.database, "acme", "help", write_labels(folder / "labels"))
+        world.database.close()
+        yield world
+
+
+@pytest.fixture
+def judged_world(server_url: str, judged: World, tmp_path: Path) -> Iterator[World]:
+    """A bot that serves a weak profile, with a strong candidate built beside it, and forty labelled queries."""
+    write_topics(judged.folder / "acme" / "help")
+    name = conninfo_to_dict(judged.database.url)["dbname"]
+    with world_of(server_url, str(name), tmp_path, judged.folder) as world:
+        ensure_partitions(world.instance, ["acme"], list(PROFILES))
+        yield world
 
 
 def run(world: World, job: str, profile: str, **config: Any) -> dg.ExecuteInProcessResult:
@@ -136,6 +157,7 @@ def test_a_bot_without_labels_is_told_how_to_bring_some(world: World) -> None:
     assert "rag eval import" in str(failure.step_failure_data.error)
 
 
+@pytest.mark.slow
 def test_a_fall_of_recall_since_the_run_before_is_told_with_both_numbers(judged_world: World) -> None:
     assert run(judged_world, PROMOTION_JOB, "hash-512-eval").success
     first = regression(run(judged_world, EVAL_JOB, "hash-512-eval"))
@@ -161,6 +183,7 @@ def test_the_first_run_of_a_profile_has_nothing_to_fall_from_and_other_modes_do_
         assert "no earlier run" in (found.description or "")
 
 
+@pytest.mark.slow
 def test_every_night_what_serves_is_measured_once(judged_world: World) -> None:
     (judged_world.tenant("bare") / "a.txt").write_text("A fact.")
     judged_world.ingest("bare")

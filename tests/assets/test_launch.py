@@ -24,6 +24,7 @@ def ingest(world: World, bot: str = "help", profile: str = PROFILE.name) -> Inge
     return materialize_ingest(world.database, load_settings(), "acme", bot, profile)
 
 
+@pytest.mark.slow
 def test_an_ingest_reports_what_it_did_for_the_bot_and_prints_nothing(
     world: World, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from rag_assets.settings import variables
-from rag_assets.store.server import stop_server
+from rag_assets.store.server import start_server, stop_server
 from tests.support.command_line import Rag
+from tests.support.servers import forget_crashes
 
 PROFILE = "tiny"
 
@@ -22,6 +23,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """RAG_HOME of all tests of the command line; its server ends with them."""
     folder = tmp_path_factory.mktemp("rag")
     folder.chmod(0o755)
+    forget_crashes(start_server(folder / "home"))
     yield folder / "home"
     stop_server(folder / "home")
 

@@ -37,6 +37,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_an_ingest_by_batch_says_what_waits_and_the_next_one_publishes_it(
     rag: Rag, provider: Batches, folder: Path
 ) -> None:

@@ -22,6 +22,7 @@ def _run(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*RAG, *words], env=env, capture_output=True, text=True, check=False, timeout=120)
 
 
+@pytest.mark.slow
 def test_the_first_command_ever_sets_everything_up(tmp_path: Path) -> None:
     home = tmp_path / "new home" / "rag"
     try:
@@ -70,6 +71,7 @@ def test_a_list_of_commands_imports_none_of_them(words: list[str]) -> None:
     assert run.stderr.splitlines()[-1] == "loaded: ['lazy', 'listing', 'shell']"
 
 
+@pytest.mark.slow
 def test_an_ingest_prints_one_json_object_and_nothing_else(documents: Path) -> None:
     run = _run("ingest", str(documents), "--tenant", "pure", "--bot", "b", "--profile", "tiny", "--json")
     assert run.returncode == 0, run.stderr
@@ -91,6 +93,7 @@ def test_what_a_library_prints_does_not_reach_stdout(tmp_path: Path) -> None:
     assert {"from python", "from a child"} <= set(run.stderr.splitlines())
 
 
+@pytest.mark.slow
 def test_an_unforeseen_error_is_one_line_and_its_traceback_is_there_on_demand() -> None:
     url = "postgresql://nobody@127.0.0.1:1/none"
     run = _run("tenant", "list", DATABASE_URL=url)
@@ -103,6 +106,7 @@ def test_an_unforeseen_error_is_one_line_and_its_traceback_is_there_on_demand() 
     assert failure["error"]["type"] == "DatabaseUnavailable"
 
 
+@pytest.mark.slow
 def test_what_cannot_be_encoded_is_escaped_and_the_json_still_parses() -> None:
     words = [*RAG, "ingest", b"/no/caf\xe9/\xc3\xbc", "--tenant", "t", "--bot", "b", "--json"]
     for encoding in ("utf-8", "ascii"):

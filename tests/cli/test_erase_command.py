@@ -35,6 +35,7 @@ def test_a_yes_erases_the_tenant_and_counts_that_nothing_is_left(rag: Rag, fille
     assert rag.json("erase", "--tenant", filled, "--yes", code=2)["error"]["type"] == "UnknownTenant"
 
 
+@pytest.mark.slow
 def test_what_dagster_and_the_staging_hold_of_a_tenant_goes_too(rag: Rag, documents: Path, home: Path) -> None:
     rag("ingest", str(documents), "--tenant", "staged", "--bot", "b", "--profile", "tiny")
     assert list((home / "storage" / "staged").rglob("*.parquet"))

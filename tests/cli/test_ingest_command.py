@@ -55,6 +55,7 @@ def test_a_source_that_cannot_be_read_is_listed_and_does_not_fail_the_rest(rag: 
     assert rag.json("search", "PX-4412", *_to("partly"))["results"]
 
 
+@pytest.mark.slow
 def test_files_that_failed_are_read_again_where_that_is_asked_for(
     rag: Rag, documents: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

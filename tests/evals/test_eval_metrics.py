@@ -228,6 +228,7 @@ def test_a_query_with_thousands_of_labels_does_not_widen_all_the_others() -> Non
     assert peak < 100e6, "3,000 queries padded to 20,000 labels would take 960 MB"
 
 
+@pytest.mark.slow
 def test_ten_thousand_queries_are_measured_and_compared_in_bounded_memory() -> None:
     documents = [f"document-{number}" for number in range(2_000)]
     queries = [f"q{number}" for number in range(10_000)]

@@ -87,6 +87,7 @@ def test_a_hundred_items_a_minute_for_each_of_two_tenants(tenants: Database, rou
         assert busiest(_of(sent, tenant), window)[0] <= 100
 
 
+@pytest.mark.slow
 def test_a_limit_of_the_account_is_shared_alike_however_many_workers_a_tenant_has(tenants: Database) -> None:
     # Two requests a window, so that both tenants always have one that waits.
     set_rate_limit(tenants, RateLimit(None, "hash", None, items=8, tokens=None, per_seconds=1))

@@ -116,6 +116,7 @@ def test_a_stopped_server_has_no_url_and_starts_again_with_its_data(home: Path) 
         assert connection.execute("SELECT n FROM kept").fetchone() == (7,)
 
 
+@pytest.mark.slow
 def test_a_killed_server_starts_again_with_what_was_committed(home: Path) -> None:
     with psycopg.connect(start_server(home)) as connection:
         connection.execute("CREATE TABLE survived AS SELECT generate_series(1, 1000) AS n")
@@ -125,6 +126,7 @@ def test_a_killed_server_starts_again_with_what_was_committed(home: Path) -> Non
         assert connection.execute("SELECT count(*) FROM survived").fetchone() == (1000,)
 
 
+@pytest.mark.slow
 def test_a_killed_postmaster_whose_children_still_work_is_waited_for(home: Path) -> None:
     busy = psycopg.connect(start_server(home), autocommit=True)
     with ThreadPoolExecutor(1) as pool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import dagster as dg
 import psycopg
 import pytest
 
+from rag_assets import resources
 from rag_assets.automation.jobs import PAIR_JOB, SOURCES_JOB
 from rag_assets.automation.new_sources import new_sources
 from rag_assets.definitions import defs
@@ -117,17 +119,25 @@ def template(server_url: str) -> str:
 _numbers = itertools.count()
 
 
-@pytest.fixture
-def world(server_url: str, template: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+@contextmanager
+def world_of(server_url: str, template: str, folder: Path, roots: Path | None = None) -> Iterator[World]:
+    """A world whose database is a copy of `template`; `folder` takes what it writes, `roots` the folders of tenants."""
     name = f"world_{next(_numbers)}"
     with psycopg.connect(server_url, autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
     database = Database(with_database(server_url, name))
-    monkeypatch.setenv("DATABASE_URL", database.url)
-    monkeypatch.setenv("RAG_STORAGE", str(tmp_path / "storage"))
-    monkeypatch.setenv("RAG_HOME", str(tmp_path / "home"))
-    with dg.DagsterInstance.ephemeral() as instance:
-        yield World(database, tmp_path / "roots", instance)
+    with pytest.MonkeyPatch.context() as patch, dg.DagsterInstance.ephemeral() as instance:
+        patch.setitem(resources._ready, database.url, database)  # whose connections end with the world
+        patch.setenv("DATABASE_URL", database.url)
+        patch.setenv("RAG_STORAGE", str(folder / "storage"))
+        patch.setenv("RAG_HOME", str(folder / "home"))
+        yield World(database, roots or folder / "roots", instance)
     database.close()
     with psycopg.connect(server_url, autocommit=True) as connection:
         connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture
+def world(server_url: str, template: str, tmp_path: Path) -> Iterator[World]:
+    with world_of(server_url, template, tmp_path) as made:
+        yield made
