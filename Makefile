@@ -60,7 +60,8 @@ eval.post: install
 # takes from another. ROUNDS=10 repeats what is random, and waits in the windows that people set.
 WORKERS ?= logical
 ROUNDS ?= 1
-PYTEST = $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal --rounds $(ROUNDS)
+# Hundreds of processes start in a run: none of them compiles our code anew, whatever the shell has set.
+PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal --rounds $(ROUNDS)
 
 test: lint
 	$(PYTEST)
