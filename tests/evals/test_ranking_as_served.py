@@ -64,7 +64,8 @@ def test_every_query_is_judged_by_the_documents_in_the_order_of_the_search(
     assert {query: ranking.documents for query, ranking in run.rankings.items()} == {
         query: documents for query, (documents, _) in served.items()
     }
-    assert any(len(set(scores)) < len(scores) for _, scores in served.values()), "no scores are equal"
+    if (mode, fusion) != ("hybrid", "rrf"):  # sums of reciprocal ranks are equal by chance alone
+        assert any(len(set(scores)) < len(scores) for _, scores in served.values()), "no scores are equal"
     assert any(list(documents) != sorted(documents) for documents, _ in served.values())
 
 
