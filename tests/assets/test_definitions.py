@@ -3,7 +3,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import dagster as dg
@@ -84,9 +83,9 @@ def test_definitions_load_with_no_database_and_no_network(tmp_path: Path) -> Non
         "DATABASE_URL": "postgresql://nowhere.invalid/none",
         "RAG_HOME": str(tmp_path / "never"),
     }
-    began = time.monotonic()
+    began = os.times()
     done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == [str(len(GRAPH))]
     assert not (tmp_path / "never").exists()
-    assert time.monotonic() - began < 15, "a bound for a busy machine; alone it takes 2 s"
+    assert os.times().children_user - began.children_user < 15, "it takes 2 s"

@@ -127,6 +127,7 @@ def test_a_better_candidate_passes_the_gate_and_is_promoted(judged_world: World)
     assert active(judged_world) == "hash-512-eval"
 
 
+@pytest.mark.slow
 def test_a_worse_candidate_is_refused_with_its_reasons_and_the_pointer_stays(judged_world: World) -> None:
     assert run(judged_world, PROMOTION_JOB, "hash-512-eval").success
     result = run(judged_world, PROMOTION_JOB, "hash-8-eval")
@@ -176,6 +177,7 @@ def test_a_fall_of_recall_since_the_run_before_is_told_with_both_numbers(judged_
     assert "to 0.75" in fallen.description
 
 
+@pytest.mark.slow
 def test_the_first_run_of_a_profile_has_nothing_to_fall_from_and_other_modes_do_not_count(judged_world: World) -> None:
     for mode in ("lexical", "dense"):
         found = regression(run(judged_world, EVAL_JOB, "hash-8-eval", mode=mode))

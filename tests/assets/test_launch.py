@@ -69,6 +69,7 @@ def test_an_ingest_reports_what_it_did_for_the_bot_and_prints_nothing(
         assert instance.get_dynamic_partitions("tenant") == []
 
 
+@pytest.mark.slow
 def test_a_run_that_fails_says_which_step_and_why(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     root = world.tenant("acme")
     (root / "a.txt").write_text("The pump is dry.")
@@ -138,6 +139,7 @@ sys.exit(run_child([sys.executable, "-c", child], dict(os.environ)))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 7), (signal.SIGINT, 1)])
 def test_the_child_is_told_to_end_and_its_exit_code_comes_back(number: signal.Signals, code: int) -> None:
     parent = subprocess.Popen(
@@ -151,7 +153,7 @@ def test_the_child_is_told_to_end_and_its_exit_code_comes_back(number: signal.Si
     assert parent.stdout.readline() == b"up\n"
     began = time.monotonic()
     parent.send_signal(number)
-    ended = parent.wait(timeout=20)
+    ended = parent.wait(timeout=100)
     parent.stdout.close()
     assert ended in (code, -number, 256 - number)
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 50, "it waited for the end of its minute"

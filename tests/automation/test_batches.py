@@ -57,6 +57,7 @@ def tick(world: World) -> list[dg.RunRequest] | str:
     return result.skip_message or "" if isinstance(result, dg.SkipReason) else result.run_requests
 
 
+@pytest.mark.slow
 def test_a_job_is_waited_for_and_its_pair_run_when_it_has_ended(world: World, batches: Batches) -> None:
     assert tick(world) == "no batch job has ended yet, of 1 tenants"
     batches.finish()

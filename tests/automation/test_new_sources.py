@@ -64,6 +64,7 @@ def test_an_edit_replaces_and_a_deletion_removes_what_is_served(world: World) ->
     assert world.served("acme") == ["The pump is wet again."]
 
 
+@pytest.mark.slow
 def test_a_file_edited_and_reverted_and_edited_again_is_served_each_time(world: World) -> None:
     path = world.tenant("acme") / "a.txt"
     used: set[str] = set()

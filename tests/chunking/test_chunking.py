@@ -162,6 +162,6 @@ def test_overlap_begins_at_a_word() -> None:
     ids=["newlines", "lines", "one line", "one token"],
 )
 def test_time_grows_with_the_length_of_the_text_and_not_with_its_square(text: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     chunk_document(Document(text, blocks=paragraphs(text)), ChunkingSpec(size=800, overlap=100))
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5

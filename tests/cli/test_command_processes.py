@@ -131,6 +131,7 @@ def test_down_leaves_a_server_alone_that_is_not_ours() -> None:
     assert "DATABASE_URL is set" in run.stdout
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_with_130_and_erases_nothing(rag: Rag, filled: str) -> None:
     process = subprocess.Popen(
         [*RAG, "erase", "--tenant", filled],

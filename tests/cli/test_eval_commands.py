@@ -250,6 +250,7 @@ def test_the_share_of_a_canary_is_about_what_was_asked_for(percent: int) -> None
     assert wider <= {n for n in range(1000) if in_canary(space, str(n), min(100, percent + 20))}
 
 
+@pytest.mark.slow
 def test_a_sweep_measures_all_profiles_in_all_modes(rag: Rag, shared: Bot) -> None:
     found = rag.json("eval", "sweep", *shared.words)
     pairs = [(run["profile"], run["mode"]) for run in found["runs"]]
@@ -268,6 +269,7 @@ def test_tuning_reports_the_half_that_it_did_not_tune_on(rag: Rag, shared: Bot) 
     assert found["held_out"]["tuned"]["weight"] == found["weight"]
 
 
+@pytest.mark.slow
 def test_a_report_is_written_beside_a_baseline_or_alone(rag: Rag, shared: Bot, tmp_path: Path) -> None:
     out = tmp_path / "reports" / "fine.md"
     words = ("eval", "report", *shared.words, "--candidate", FINE, "--mode", "dense", "--out", str(out))

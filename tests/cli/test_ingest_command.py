@@ -46,6 +46,7 @@ def test_an_ingest_in_which_nothing_changed_opens_fewer_than_ten_connections(rag
     assert sessions(database.url) - before < 10
 
 
+@pytest.mark.slow
 def test_a_source_that_cannot_be_read_is_listed_and_does_not_fail_the_rest(rag: Rag, documents: Path) -> None:
     (documents / "broken.pdf").write_bytes(b"%PDF-1.7 and then nothing")
     done = rag("ingest", str(documents), *_to("partly", "--profile", "tiny"))

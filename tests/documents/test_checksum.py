@@ -45,9 +45,9 @@ def test_metadata_that_is_not_json_is_refused() -> None:
 
 
 def test_a_large_text_is_hashed_at_once() -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     assert len(document_checksum(Document("word " * 2_000_000))) == 64
-    assert time.perf_counter() - started < 1
+    assert time.process_time() - started < 1
 
 
 def test_bytes_have_the_usual_sha256() -> None:

@@ -94,6 +94,6 @@ def test_a_table_is_read_to_its_end_however_many_rows_it_has() -> None:
     ids=["paragraphs", "items", "comments", "fences", "marks", "brackets", "markers", "spaces", "line feeds", "bars"],
 )
 def test_time_grows_with_the_length_of_the_text_and_not_with_its_square(text: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     assert list(markdown_blocks(text))
-    assert time.perf_counter() - started < 8
+    assert time.process_time() - started < 8

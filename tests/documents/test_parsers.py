@@ -258,6 +258,6 @@ def test_json_arrays_are_collections_and_other_json_is_text() -> None:
 def test_five_thousand_records_take_well_under_a_second() -> None:
     body = "A sentence about nothing much. " * 50
     data = "\n".join(json.dumps({"_id": str(n), "title": "t", "text": body}) for n in range(5000)).encode()
-    started = time.perf_counter()
+    started = time.process_time()
     assert len(parse(data, "c.jsonl")) == 5000
-    assert time.perf_counter() - started < 1.5
+    assert time.process_time() - started < 1.5

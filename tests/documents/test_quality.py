@@ -135,10 +135,10 @@ def test_the_size_of_the_file_alone_makes_no_new_version_of_a_document() -> None
 
 def test_figures_of_a_large_collection_cost_next_to_nothing() -> None:
     rows = "\n".join(json.dumps({"_id": str(n), "text": PROSE["en"] * 10}) for n in range(5000)).encode()
-    started = time.perf_counter()
+    started = time.process_time()
     records = parse(rows, "c.jsonl")
     assert len(records) == 5000
-    assert time.perf_counter() - started < 3
+    assert time.process_time() - started < 3
 
 
 def test_a_document_says_its_language_from_all_of_its_length() -> None:

@@ -71,10 +71,10 @@ def test_external_entities_are_not_loaded_and_internal_ones_are_resolved() -> No
 
 def test_entities_that_multiply_are_refused_at_once() -> None:
     entities = '<!ENTITY a0 "ha">' + "".join(f'<!ENTITY a{n} "{f"&a{n - 1};" * 10}">' for n in range(1, 11))
-    began = time.monotonic()
+    began = time.process_time()
     (record,) = parse(f"<!DOCTYPE a [{entities}]><p>&a10;</p>".encode(), "a.xml")
     assert record.status == "failed"
-    assert time.monotonic() - began < 5
+    assert time.process_time() - began < 5
 
 
 def test_xml_that_is_not_well_formed_fails_with_its_line() -> None:

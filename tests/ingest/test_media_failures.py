@@ -161,6 +161,7 @@ def test_what_came_before_an_outage_is_not_paid_for_again(world: MediaWorld, mon
     assert sorted(world.google.paid.values()) == [1, 1, 1, 1]
 
 
+@pytest.mark.slow
 def test_a_run_that_is_killed_pays_again_for_one_file_at_most(world: MediaWorld) -> None:
     files = 6
     world.write(**{f"plan{number}_png": picture(number) for number in range(files)})

@@ -101,6 +101,7 @@ def test_errors_are_the_same_in_both_faces(world: Database, error: type[RagError
         in_loop(world, lambda: call(world))
 
 
+@pytest.mark.slow
 def test_a_thousand_searches_at_once_share_few_connections_and_all_are_answered(world: Database) -> None:
     retriever = LexicalRetriever(world)
     watcher = psycopg.connect(world.url, autocommit=True)

@@ -69,9 +69,9 @@ def test_no_text_makes_it_fail(noise: str, pattern: str, path: str) -> None:
 
 def test_a_pattern_of_many_stars_takes_no_time() -> None:
     robots = parse_robots("User-agent: *\nDisallow: /" + "*a" * 500 + "b$\n")
-    started = time.perf_counter()
+    started = time.process_time()
     assert robots.allows("/" + "a" * 2000)
-    assert time.perf_counter() - started < 0.1
+    assert time.process_time() - started < 0.1
 
 
 def test_a_closed_page_is_refused_and_the_file_is_read_once(site: Site) -> None:
