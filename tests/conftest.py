@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-import psycopg
 import pytest
-from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict
 
 from rag_assets.embedding.profiles import EmbeddingProfile
-from rag_assets.store.database import Database, ensure_database, with_database
+from rag_assets.store.database import Database, ensure_database
 from rag_assets.store.migrate import migrate
 from rag_assets.store.profiles import add_spec, seed_specs
 from rag_assets.store.server import start_server, stop_server
-from tests.support.servers import forget_crashes
+from tests.support.servers import copy_database, drop_database, forget_crashes
 from tests.support.worlds import HASH_PROFILE
 
 TEMPLATE = "rag_template"
@@ -64,30 +64,30 @@ def new_database(server_url: str, template: str) -> Callable[[], Database]:
     """Makes a fresh copy of the migrated database."""
 
     def make() -> Database:
-        name = f"test_{next(_numbers)}"
-        with psycopg.connect(server_url, autocommit=True) as connection:
-            connection.execute(
-                sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), sql.Identifier(template))
-            )
-        return Database(with_database(server_url, name))
+        return Database(copy_database(server_url, template, f"test_{next(_numbers)}"))
 
     return make
 
 
-@pytest.fixture
-def database(new_database: Callable[[], Database]) -> Iterator[Database]:
-    """A fresh database for one test."""
-    fresh = new_database()
+@contextmanager
+def _lent(server_url: str, fresh: Database) -> Iterator[Database]:
     yield fresh
     fresh.close()
+    drop_database(server_url, str(conninfo_to_dict(fresh.url)["dbname"]))
+
+
+@pytest.fixture
+def database(server_url: str, new_database: Callable[[], Database]) -> Iterator[Database]:
+    """A fresh database for one test."""
+    with _lent(server_url, new_database()) as fresh:
+        yield fresh
 
 
 @pytest.fixture(scope="module")
-def module_database(new_database: Callable[[], Database]) -> Iterator[Database]:
+def module_database(server_url: str, new_database: Callable[[], Database]) -> Iterator[Database]:
     """A fresh database that the tests of a module share."""
-    fresh = new_database()
-    yield fresh
-    fresh.close()
+    with _lent(server_url, new_database()) as fresh:
+        yield fresh
 
 
 @pytest.fixture

@@ -15,18 +15,18 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
-import psycopg
 import pytest
 
 from rag_assets.embedding.profiles import make_profile
 from rag_assets.ingest.sources import sync_sources
-from rag_assets.store.database import Database, ensure_database, with_database
+from rag_assets.store.database import Database, ensure_database
 from rag_assets.store.migrate import migrate
 from rag_assets.store.profiles import add_spec
 from rag_assets.store.server import start_server, stop_server
 from rag_assets.store.tenants import add_root, add_tenant
 from tests.support.embed_world import GOOGLE_PREFIX, cached, embedded_items, served, statuses
 from tests.support.google_server import Behaviour, GoogleServer, Reply, embed, error, google_server, unit_vectors
+from tests.support.servers import copy_database, drop_database
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -61,10 +61,8 @@ def new_world(server_url: str, tmp_path_factory: pytest.TempPathFactory) -> Call
     prepare(Database(ensure_database(server_url, PREPARED)), tmp_path_factory.mktemp("corpus"))
 
     def make() -> str:
-        with psycopg.connect(server_url, autocommit=True) as connection:
-            connection.execute(f"DROP DATABASE IF EXISTS {PREPARED}_copy WITH (FORCE)")
-            connection.execute(f"CREATE DATABASE {PREPARED}_copy TEMPLATE {PREPARED}")
-        return with_database(server_url, f"{PREPARED}_copy")
+        drop_database(server_url, f"{PREPARED}_copy")
+        return copy_database(server_url, PREPARED, f"{PREPARED}_copy")
 
     return make
 

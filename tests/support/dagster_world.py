@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import dagster as dg
-import psycopg
 import pytest
 
 from rag_assets import resources
@@ -22,9 +21,10 @@ from rag_assets.ingest.pairs import enable_pair
 from rag_assets.ingest.start import prepare
 from rag_assets.partitions import TENANT_TAG, ensure_partitions, pair_key
 from rag_assets.resources import Postgres
-from rag_assets.store.database import Database, ensure_database, with_database
+from rag_assets.store.database import Database, ensure_database
 from rag_assets.store.profiles import add_spec
 from rag_assets.store.tenants import add_root, add_tenant
+from tests.support.servers import copy_database, drop_database
 
 PROFILE = make_profile(name="hash-64", provider="hash", model="hash", dimensions=64)
 STEPS = {
@@ -123,9 +123,7 @@ _numbers = itertools.count()
 def world_of(server_url: str, template: str, folder: Path, roots: Path | None = None) -> Iterator[World]:
     """A world whose database is a copy of `template`; `folder` takes what it writes, `roots` the folders of tenants."""
     name = f"world_{next(_numbers)}"
-    with psycopg.connect(server_url, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
-    database = Database(with_database(server_url, name))
+    database = Database(copy_database(server_url, template, name))
     with pytest.MonkeyPatch.context() as patch, dg.DagsterInstance.ephemeral() as instance:
         patch.setitem(resources._ready, database.url, database)  # whose connections end with the world
         patch.setenv("DATABASE_URL", database.url)
@@ -133,8 +131,7 @@ def world_of(server_url: str, template: str, folder: Path, roots: Path | None = 
         patch.setenv("RAG_HOME", str(folder / "home"))
         yield World(database, roots or folder / "roots", instance)
     database.close()
-    with psycopg.connect(server_url, autocommit=True) as connection:
-        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+    drop_database(server_url, name)
 
 
 @pytest.fixture
