@@ -12,7 +12,7 @@ from rich.text import Text
 
 from rag_assets.commands.options import Json, Tenant, key
 from rag_assets.commands.session import ready_database
-from rag_assets.commands.shell import Answer, printable
+from rag_assets.commands.shell import CommandResult, printable
 from rag_assets.errors import UsageError
 from rag_assets.store.batch_jobs import Job, list_jobs
 from rag_assets.store.tenants import spaces_of
@@ -35,7 +35,7 @@ def batches(
         ),
     ] = None,
     as_json: Json = False,
-) -> Answer:
+) -> CommandResult:
     """List a tenant's batch jobs, or cancel one.
 
     The texts of a job that is cancelled or fails are embedded directly, at the full price, by the next run: to
@@ -54,7 +54,7 @@ def batches(
             with database.work(tenant) as connection:
                 found = list_jobs(connection, tenant, bot)
     payload = {"tenant": tenant, "jobs": [_payload(job) for job in found]}
-    return Answer(payload, lambda console: _show(console, tenant, found))
+    return CommandResult(payload, lambda console: _show(console, tenant, found))
 
 
 def _job_id(text: str) -> UUID:

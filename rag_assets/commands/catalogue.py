@@ -11,7 +11,7 @@ from rich.table import Table
 from rag_assets.chunking import ChunkingSpec
 from rag_assets.commands.options import Json, key
 from rag_assets.commands.session import ready_database
-from rag_assets.commands.shell import Answer
+from rag_assets.commands.shell import CommandResult
 from rag_assets.embedding.profiles import EmbeddingProfile
 from rag_assets.store import tenants
 from rag_assets.store.profiles import get_spec, list_specs
@@ -23,17 +23,17 @@ def add_tenant(
         str | None, typer.Option("--bot", help="Create this bot of the tenant as well.", callback=key("bot"))
     ] = None,
     as_json: Json = False,
-) -> Answer:
+) -> CommandResult:
     """Create a tenant, and a bot of it. Safe to repeat."""
     with ready_database() as database:
         created = tenants.add_tenant(database, tenant, bot)
     name = tenant if bot is None else f"{tenant}/{bot}"
     text = f"{name} {'created' if created else 'exists already'}"
     payload = {"tenant": tenant, "bot": bot, "created": created}
-    return Answer(payload, lambda console: console.print(text, markup=False))
+    return CommandResult(payload, lambda console: console.print(text, markup=False))
 
 
-def list_tenants(as_json: Json = False) -> Answer:
+def list_tenants(as_json: Json = False) -> CommandResult:
     """List all tenants with their bots."""
     with ready_database() as database:
         found = [{"tenant": name, "bots": tenants.list_bots(database, name)} for name in tenants.list_tenants(database)]
@@ -47,10 +47,10 @@ def list_tenants(as_json: Json = False) -> Answer:
             table.add_row(str(entry["tenant"]), ", ".join(entry["bots"]) or "none")
         console.print(table)
 
-    return Answer({"tenants": found}, show)
+    return CommandResult({"tenants": found}, show)
 
 
-def list_profiles(as_json: Json = False) -> Answer:
+def list_profiles(as_json: Json = False) -> CommandResult:
     """List the profiles that any bot may be ingested with."""
     with ready_database() as database, database.work() as connection:
         profiles = list_specs(connection)
@@ -61,16 +61,16 @@ def list_profiles(as_json: Json = False) -> Answer:
             table.add_row(*_cells(profile))
         console.print(table)
 
-    return Answer({"profiles": [profile_payload(profile) for profile in profiles]}, show)
+    return CommandResult({"profiles": [profile_payload(profile) for profile in profiles]}, show)
 
 
 def show_profile(
     name: Annotated[str, typer.Argument(help="Name of the profile.", callback=key("profile"))], as_json: Json = False
-) -> Answer:
+) -> CommandResult:
     """Show everything that one profile fixes."""
     with ready_database() as database, database.work() as connection:
         profile = get_spec(connection, name)
-    return Answer(profile_payload(profile), lambda console: _show_profile(console, profile))
+    return CommandResult(profile_payload(profile), lambda console: _show_profile(console, profile))
 
 
 def diff_profiles(
@@ -81,7 +81,7 @@ def diff_profiles(
         str, typer.Argument(metavar="Q", help="Name of another.", show_default=False, callback=key("profile"))
     ],
     as_json: Json = False,
-) -> Answer:
+) -> CommandResult:
     """Show in what two profiles differ. Without a difference their chunks, vectors and indexes are equal."""
     with ready_database() as database, database.work() as connection:
         one, other = (_flat(get_spec(connection, name).model_dump(mode="json")) for name in (first, second))
@@ -100,7 +100,7 @@ def diff_profiles(
             table.add_row(name, *("–" if value is None else str(value) for value in values))
         console.print(table)
 
-    return Answer({"profiles": [first, second], "differences": found}, show)
+    return CommandResult({"profiles": [first, second], "differences": found}, show)
 
 
 def _flat(value: dict[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -14,7 +14,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from rag_assets.commands.options import Json
-from rag_assets.commands.shell import WRONG_USE, Answer, printable
+from rag_assets.commands.shell import WRONG_USE, CommandResult, printable
 from rag_assets.settings import Settings, Variable, faults_of, read_variable, variables
 
 _WIDE = 120  # columns from which all fits on one line
@@ -24,7 +24,7 @@ _PASSWORD_OF_OPTION = re.compile(
 )
 
 
-def config(as_json: Json = False) -> Answer:
+def config(as_json: Json = False) -> CommandResult:
     """Show every setting: what it is now, where that comes from, and what it means. Needs no database.
 
     Settings are environment variables. Of a key only whether it is set is told, and passwords in addresses are
@@ -32,7 +32,7 @@ def config(as_json: Json = False) -> Answer:
     """
     settings, faults = _as_far_as_right()
     rows = [_row(variable, settings, faults.get(variable.name)) for variable in variables()]
-    return Answer({"settings": rows}, lambda console: _show(console, rows), WRONG_USE if faults else 0)
+    return CommandResult({"settings": rows}, lambda console: _show(console, rows), WRONG_USE if faults else 0)
 
 
 def masked(text: str) -> str:

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from rag_assets.commands.options import AnyBot, Json, Tenant
 from rag_assets.commands.session import ready_database
-from rag_assets.commands.shell import Answer, note, printable, stderr_console
+from rag_assets.commands.shell import CommandResult, note, printable, stderr_console
 from rag_assets.errors import UsageError
 from rag_assets.launch.instance import purge_dagster, remove_staged
 from rag_assets.settings import Settings, load_settings
@@ -27,7 +27,7 @@ def erase(
     bot: AnyBot = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     as_json: Json = False,
-) -> Answer:
+) -> CommandResult:
     """Remove everything of a tenant, or of one bot of it: rows, staged files and Dagster's records.
 
     Shows what would go and asks. Afterwards every table is counted; anything left is an error.
@@ -42,7 +42,7 @@ def erase(
             note(f"to be erased: {name}", "bold")
             stderr_console().print(_table(counts))
             if not _confirmed(name):
-                return Answer({}, lambda console: console.print("nothing was erased"))
+                return CommandResult({}, lambda console: console.print("nothing was erased"))
         # Files first: while the tenant's rows are there, an erasure that was cut off can be asked for again.
         files, runs = _remove_work(settings, tenant, bot)
         jobs, not_deleted = _abandon_jobs(database, tenant, bot)
@@ -57,7 +57,7 @@ def erase(
         "batch_jobs": jobs,
         "batch_jobs_left": not_deleted,
     }
-    return Answer(payload, lambda console: _show(console, name, payload, ask=not yes))
+    return CommandResult(payload, lambda console: _show(console, name, payload, ask=not yes))
 
 
 def _confirmed(name: str) -> bool:

@@ -20,7 +20,7 @@ from rag_assets.commands.bars import shown
 from rag_assets.commands.ingest import ingest_roots, outcome_payload, show_outcome
 from rag_assets.commands.options import Bot, Json, SearchMode, Tenant, key
 from rag_assets.commands.session import ready_database
-from rag_assets.commands.shell import Answer, printable
+from rag_assets.commands.shell import CommandResult, printable
 from rag_assets.settings import load_settings
 from rag_assets.store.database import Database
 from rag_assets.store.evals import document_ids
@@ -52,7 +52,7 @@ def import_command(
         ),
     ] = None,
     as_json: Json = False,
-) -> Answer:
+) -> CommandResult:
     """Ingest a labelled collection, and keep its queries and labels as what the bot is measured by.
 
     BEIR layout (corpus.jsonl, queries.jsonl, qrels/test.tsv), TREC layout (topics.tsv, qrels.tsv with four
@@ -75,7 +75,7 @@ def import_command(
         "critical": len(evalset.critical), "content_hash": evalset.content_hash, "problems": problems,
         "ingest": ingested,
     }  # fmt: skip
-    return Answer(payload, lambda console: _show_import(console, payload))
+    return CommandResult(payload, lambda console: _show_import(console, payload))
 
 
 def run(
@@ -89,7 +89,7 @@ def run(
     weight: Weight = 0.5,
     qrels: Qrels = None,
     as_json: Json = False,
-) -> Answer:
+) -> CommandResult:
     """Put every labelled query to one profile, and measure what comes back and how long it takes.
 
     The run is recorded with the corpus that it searched. `recall@5` is the share of the relevant documents
@@ -102,7 +102,7 @@ def run(
         "tenant": tenant, "bot": bot, "mode": mode.value, "run": done.id,
         **measured_payload(done.measured), "problems": list(done.problems),
     }  # fmt: skip
-    return Answer(payload, lambda console: show_measured(console, [payload], done.problems))
+    return CommandResult(payload, lambda console: show_measured(console, [payload], done.problems))
 
 
 def report(
@@ -117,7 +117,7 @@ def report(
     mode: Mode = SearchMode.hybrid,
     weight: Weight = 0.5,
     as_json: Json = False,
-) -> Answer:
+) -> CommandResult:
     """Write tables, plots and the queries won and lost. The runs are recorded; no verdict is."""
     with ready_database() as database, shown(silent=as_json):
         evalset, settings = stored_set(database, tenant, bot).evalset, RunSettings(dense_weight=weight)
@@ -137,7 +137,7 @@ def report(
         show_measured(console, measured)
         console.print(f"report: {out}", markup=False)
 
-    return Answer(payload, show)
+    return CommandResult(payload, show)
 
 
 def labels_from(database: Database, tenant: str, bot: str, qrels: Path | None) -> EvalSet | None:

@@ -29,7 +29,7 @@ from rag_assets.commands.evaluate import (
 )
 from rag_assets.commands.options import Bot, Json, SearchMode, Tenant, key
 from rag_assets.commands.session import ready_database
-from rag_assets.commands.shell import Answer, note, printable
+from rag_assets.commands.shell import CommandResult, note, printable
 from rag_assets.errors import RagError, UsageError
 
 _OUTCOME = {True: ("passed", "green"), False: ("refused", "red"), None: ("not judged", "yellow")}
@@ -67,7 +67,7 @@ def gate(
     junit: Annotated[Path | None, typer.Option(help="Write the verdict as JUnit XML.", show_default=False)] = None,
     markdown: Annotated[Path | None, typer.Option(help="Write the report as Markdown.", show_default=False)] = None,
     as_json: Json = False,
-) -> Answer:
+) -> CommandResult:
     """Measure a candidate beside the baseline and judge it: exit code 0 passed, 1 refused, 2 could not be judged.
 
     Every criterion is judged and shown with its number. The verdict is recorded; `rag promote` asks for it.
@@ -102,10 +102,10 @@ def gate(
         "runs": {"candidate": found.candidate_run_id, "baseline": found.baseline_run_id},
         "measured": [measured_payload(found.baseline), measured_payload(found.candidate)],
     }  # fmt: skip
-    return Answer(payload, lambda console: _show_gate(console, payload), found.verdict.exit_code)
+    return CommandResult(payload, lambda console: _show_gate(console, payload), found.verdict.exit_code)
 
 
-def _not_judged(named: dict[str, Any], error: RagError, junit: Path | None) -> Answer:
+def _not_judged(named: dict[str, Any], error: RagError, junit: Path | None) -> CommandResult:
     """An answer of its own: CI must not take a database that is down for a candidate that is bad."""
     verdict = Verdict("undecided", (Criterion("measurement", None, None, None, str(error)),))
     _write_junit(junit, verdict, named["candidate"])
@@ -113,7 +113,7 @@ def _not_judged(named: dict[str, Any], error: RagError, junit: Path | None) -> A
         **verdict.as_dict(), **named, "verdict": None,
         "error": {"type": type(error).__name__, "message": str(error)},
     }  # fmt: skip
-    return Answer(payload, lambda _: note(f"Error: could not be judged: {error}", "bold red"), verdict.exit_code)
+    return CommandResult(payload, lambda _: note(f"Error: could not be judged: {error}", "bold red"), verdict.exit_code)
 
 
 def _write_junit(path: Path | None, verdict: Verdict, candidate: str) -> None:

@@ -13,7 +13,7 @@ from rag_assets.commands.bars import shown
 from rag_assets.commands.options import Bot, Json, Tenant, key
 from rag_assets.commands.plan import no_roots, plan_payload, price_payload, show_failures, show_plan
 from rag_assets.commands.session import ready_database
-from rag_assets.commands.shell import Answer
+from rag_assets.commands.shell import CommandResult
 from rag_assets.embedding.profiles import DEFAULT_PROFILE
 from rag_assets.ingest.batch_api.backlog import require_batches
 from rag_assets.ingest.plan import Demand, exists, make_plan, price_of
@@ -53,7 +53,7 @@ def ingest(
         bool, typer.Option("--retry-failed", help="Also read unchanged files again that failed or held no text.")
     ] = False,
     as_json: Json = False,
-) -> Answer:
+) -> CommandResult:
     """Bring what a bot knows up to date with its sources.
 
     A PATH is remembered; without one, all remembered roots are scanned. An unknown tenant or bot is created
@@ -69,7 +69,7 @@ def ingest(
             _forget_unread(database, tenant, bot)
         name, outcome = ingest_roots(database, settings, tenant, bot, roots, profile, batch)
     payload = outcome_payload(tenant, bot, name, outcome)
-    return Answer(payload, lambda console: show_outcome(console, payload))
+    return CommandResult(payload, lambda console: show_outcome(console, payload))
 
 
 def _forget_unread(database: Database, tenant: str, bot: str) -> None:
@@ -123,7 +123,7 @@ def _checked_profile(database: Database, tenant: str, bot: str, roots: Sequence[
         return get_spec(connection, profile).name
 
 
-def _dry_run(database: Database, tenant: str, bot: str, roots: Sequence[str], profile: str | None) -> Answer:
+def _dry_run(database: Database, tenant: str, bot: str, roots: Sequence[str], profile: str | None) -> CommandResult:
     name = _checked_profile(database, tenant, bot, roots, profile)
     with database.work() as connection:
         spec = get_spec(connection, name)
@@ -137,7 +137,7 @@ def _dry_run(database: Database, tenant: str, bot: str, roots: Sequence[str], pr
         **plan_payload(plan),
         **price_payload(price),
     }
-    return Answer(payload, lambda console: _show_plan(console, payload))
+    return CommandResult(payload, lambda console: _show_plan(console, payload))
 
 
 def _show_plan(console: Console, payload: dict[str, Any]) -> None:

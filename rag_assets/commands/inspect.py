@@ -15,7 +15,7 @@ from rag_assets.commands.chunking import parse_chunking
 from rag_assets.commands.inspect_html import page
 from rag_assets.commands.inspected import Inspected, inspect_files
 from rag_assets.commands.options import Json
-from rag_assets.commands.shell import Answer, note, printable
+from rag_assets.commands.shell import CommandResult, note, printable
 from rag_assets.documents.model import Chunk
 
 _SHOWN_CHUNKS = 12
@@ -35,7 +35,7 @@ def inspect(
         Path | None, typer.Option(metavar="OUT", help="Write a page that shows the text with its chunks.")
     ] = None,
     as_json: Json = False,
-) -> Answer:
+) -> CommandResult:
     """Show what the parser sees in files, and where chunks begin and end. Needs no database.
 
     A file that cannot be read is listed as failed, with the reason, and the exit code stays 0.
@@ -47,7 +47,7 @@ def inspect(
         html.write_text(page(found, spec), encoding="utf-8")
         note(f"wrote {html}")
     payload = {"chunking": spec.model_dump(mode="json"), "files": [_payload(item) for item in found]}
-    return Answer(payload, lambda console: _show(console, found))
+    return CommandResult(payload, lambda console: _show(console, found))
 
 
 def _payload(item: Inspected) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from rag_assets.commands.options import Json, key
 from rag_assets.commands.session import ready_database
-from rag_assets.commands.shell import Answer
+from rag_assets.commands.shell import CommandResult
 from rag_assets.embedding.models import MODELS, batch_providers, model_info, usd
 from rag_assets.errors import UsageError
 from rag_assets.store.database import Database
@@ -56,7 +56,7 @@ def tenant_limit(
         bool, typer.Option("--clear", help="Remove the limit; with --all-tenants also a pause the provider asked for.")
     ] = False,
     as_json: Json = False,
-) -> Answer:
+) -> CommandResult:
     """Limit how fast a tenant, or all of them together, may embed; without a number, show the limits.
 
     A limit holds for all workers on all machines, and takes effect within 10 seconds. A provider counts each text of
@@ -76,7 +76,7 @@ def tenant_limit(
         elif provider is not None and clear:
             clear_rate_limit(database, tenant, provider, model)
         payload = _limits(database, tenant, provider)
-    return Answer(payload, lambda console: _show_limits(console, payload))
+    return CommandResult(payload, lambda console: _show_limits(console, payload))
 
 
 def _check_model(provider: str, model: str | None) -> None:
@@ -125,7 +125,7 @@ def profile_limit(
         typer.Option(help="sync embeds at once; batch uses the provider's batch API, for half the price, in hours."),
     ] = None,
     as_json: Json = False,
-) -> Answer:
+) -> CommandResult:
     """Set what a profile may cost and how its documents are sent; without an option, show it.
 
     Nothing of this changes a vector, so it may be changed at any time.
@@ -147,7 +147,7 @@ def profile_limit(
         with database.work() as connection:
             settings = profile_settings(connection, name)
     payload = {"profile": name, **asdict(settings)}
-    return Answer(payload, lambda console: _show_settings(console, payload))
+    return CommandResult(payload, lambda console: _show_settings(console, payload))
 
 
 def _show_settings(console: Console, payload: dict[str, Any]) -> None:

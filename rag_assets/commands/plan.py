@@ -13,7 +13,7 @@ from rich.text import Text
 from rag_assets.commands.bars import shown
 from rag_assets.commands.options import AnyBot, Json, Tenant, key
 from rag_assets.commands.session import ready_database
-from rag_assets.commands.shell import Answer, printable
+from rag_assets.commands.shell import CommandResult, printable
 from rag_assets.embedding.models import usd
 from rag_assets.errors import UsageError
 from rag_assets.ingest.plan import Demand, Plan, Price, make_plan, price_of
@@ -28,7 +28,7 @@ def plan(
     profile: Annotated[str, typer.Option(help="Profile to build.", show_default=False, callback=key("profile"))],
     bot: AnyBot = None,
     as_json: Json = False,
-) -> Answer:
+) -> CommandResult:
     """Tell what building a profile would take and cost, before anything is paid; writes and sends nothing.
 
     Remembered roots are scanned. Up to 200 files are read to estimate the rest, and tokens of remote models are
@@ -54,7 +54,7 @@ def plan(
         **price_payload(price),
         "bots": [{"bot": name, **plan_payload(found)} for name, found in plans.items()],
     }
-    return Answer(payload, lambda console: _show(console, payload))
+    return CommandResult(payload, lambda console: _show(console, payload))
 
 
 def no_roots(tenant: str, bot: str) -> UsageError:

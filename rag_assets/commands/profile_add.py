@@ -10,7 +10,7 @@ from rag_assets.commands.catalogue import profile_payload
 from rag_assets.commands.chunking import parse_chunking
 from rag_assets.commands.options import IndexKind, Json, Metric
 from rag_assets.commands.session import ready_database
-from rag_assets.commands.shell import Answer
+from rag_assets.commands.shell import CommandResult
 from rag_assets.embedding.profiles import DEFAULT_CHUNKING, make_profile
 from rag_assets.errors import UsageError
 from rag_assets.store.profiles import add_spec, list_specs
@@ -76,7 +76,7 @@ def add_profile(
     document_instruction: DocumentInstruction = None,
     option: Option = None,
     as_json: Json = False,
-) -> Answer:
+) -> CommandResult:
     """Add a profile to the catalogue. It is built for a bot by: rag ingest --profile NAME."""
     instructions = {"query": query_instruction, "document": document_instruction}
     profile = make_profile(
@@ -97,7 +97,9 @@ def add_profile(
         add_spec(database, profile)
     created = name not in known
     text = f"profile {name} {'added' if created else 'exists already, with the same specification'}"
-    return Answer({**profile_payload(profile), "created": created}, lambda console: console.print(text, markup=False))
+    return CommandResult(
+        {**profile_payload(profile), "created": created}, lambda console: console.print(text, markup=False)
+    )
 
 
 def _chunking(text: str | None, size: int | None, overlap: int | None) -> dict[str, Any]:

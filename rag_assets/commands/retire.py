@@ -13,7 +13,7 @@ from rich.text import Text
 
 from rag_assets.commands.options import Bot, Json, Tenant, key
 from rag_assets.commands.session import ready_database
-from rag_assets.commands.shell import FAILED, Answer, note, printable, stderr_console
+from rag_assets.commands.shell import FAILED, CommandResult, note, printable, stderr_console
 from rag_assets.errors import UsageError
 from rag_assets.store import retirement
 from rag_assets.store.retirement import Dropped
@@ -28,7 +28,7 @@ def retire(
     bot: Bot,
     force: Annotated[bool, typer.Option("--force", help="Also if a rollback would go back to it.")] = False,
     as_json: Json = False,
-) -> Answer:
+) -> CommandResult:
     """Take a profile of a bot out of use. Its chunks stay until `rag profile drop-retired`.
 
     Exit code 1 where the profile is active, a canary, or what a rollback goes back to.
@@ -37,7 +37,7 @@ def retire(
         retirement.retire(database, tenant, bot, name, force=force)
     payload = {"tenant": tenant, "bot": bot, "profile": name, "status": "retired"}
     text = f"{name} of {tenant}/{bot} is retired; its chunks can be dropped after the soak time"
-    return Answer(payload, lambda console: console.print(text, markup=False))
+    return CommandResult(payload, lambda console: console.print(text, markup=False))
 
 
 def drop_retired(
@@ -46,7 +46,7 @@ def drop_retired(
     soak_days: Annotated[float, typer.Option(help="Only what was retired at least so many days ago.", min=0)] = 7.0,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     as_json: Json = False,
-) -> Answer:
+) -> CommandResult:
     """Drop the chunks of a bot's retired profiles after their soak time.
 
     Shows what would go and asks. The chunks are counted first: a profile that holds another number than was
@@ -58,14 +58,14 @@ def drop_retired(
         found = retirement.droppable(database, tenant, bot, soak_days)
         if any(not one.refused for one in found):
             if not yes and not _confirmed(found):
-                return Answer({}, lambda console: console.print("nothing was dropped"))
+                return CommandResult({}, lambda console: console.print("nothing was dropped"))
             found = retirement.drop_retired(database, tenant, bot, soak_days)
     payload = {
         "tenant": tenant, "bot": bot,
         "dropped": [asdict(one) for one in found if not one.refused],
         "refused": [asdict(one) for one in found if one.refused],
     }  # fmt: skip
-    return Answer(payload, lambda console: _show(console, found), FAILED if payload["refused"] else 0)
+    return CommandResult(payload, lambda console: _show(console, found), FAILED if payload["refused"] else 0)
 
 
 def _confirmed(found: list[Dropped]) -> bool:

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from rag_assets.commands.options import Bot, Json, Tenant, key
 from rag_assets.commands.session import ready_database
-from rag_assets.commands.shell import Answer, printable
+from rag_assets.commands.shell import CommandResult, printable
 from rag_assets.errors import UsageError
 from rag_assets.store import promotion
 from rag_assets.store.profiles import built_profiles
@@ -30,7 +30,7 @@ def promote(
     force: Annotated[bool, typer.Option("--force", help="Without a passed verdict; recorded as forced.")] = False,
     reason: Annotated[str, typer.Option(help="Why, for the record; needed with --force.", show_default=False)] = "",
     as_json: Json = False,
-) -> Answer:
+) -> CommandResult:
     """Let a candidate serve the bot, if the newest verdict on it has passed and still holds.
 
     The verdict is read again from the database by the statement that moves the pointer: it must compare the
@@ -46,7 +46,7 @@ def promote(
     }  # fmt: skip
     how = "by force" if force else "on its verdict"
     text = f"{moved.active} serves {tenant}/{bot} now, promoted {how}; before: {moved.previous}"
-    return Answer(payload, lambda console: console.print(text, markup=False))
+    return CommandResult(payload, lambda console: console.print(text, markup=False))
 
 
 def rollback(
@@ -54,13 +54,13 @@ def rollback(
     bot: Bot,
     reason: Annotated[str, typer.Option(help="Why, for the record.", show_default=False)] = "",
     as_json: Json = False,
-) -> Answer:
+) -> CommandResult:
     """Go back to the profile that served before the last promotion. Nothing is built, so it is instant."""
     with ready_database() as database:
         moved = roll_back(database, tenant, bot, reason)
     payload = {"tenant": tenant, "bot": bot, "active": moved.active, "previous": moved.previous}
     text = f"{moved.active} serves {tenant}/{bot} again; before: {moved.previous}"
-    return Answer(payload, lambda console: console.print(text, markup=False))
+    return CommandResult(payload, lambda console: console.print(text, markup=False))
 
 
 def canary(
@@ -72,7 +72,7 @@ def canary(
         typer.Argument(help="The profile that answers them. (default: the canary so far)", callback=key("profile")),
     ] = None,
     as_json: Json = False,
-) -> Answer:
+) -> CommandResult:
     """Let a share of requests be answered by another profile than the active one.
 
     The share is one of request keys (`--request-key` of `rag search`, `request_key` of `open_scope`): a key is
@@ -86,7 +86,7 @@ def canary(
     text = f"{profile} answers {percent}% of the request keys of {tenant}/{bot}"
     if not percent:
         text = f"no canary answers for {tenant}/{bot}"
-    return Answer(payload, lambda console: console.print(text, markup=False))
+    return CommandResult(payload, lambda console: console.print(text, markup=False))
 
 
 def events(
@@ -94,12 +94,12 @@ def events(
     bot: Bot,
     limit: Annotated[int, typer.Option(help="Most events to list, newest first.", min=1)] = 50,
     as_json: Json = False,
-) -> Answer:
+) -> CommandResult:
     """List what happened to a bot's profiles: created, ready, promoted, forced, rolled back, and by whom."""
     with ready_database() as database, database.work(tenant) as connection:
         spaces_of(connection, tenant, bot)
         found = [{**asdict(event), "at": event.at.isoformat()} for event in list_events(connection, tenant, bot, limit)]
-    return Answer({"tenant": tenant, "bot": bot, "events": found}, lambda console: _show_events(console, found))
+    return CommandResult({"tenant": tenant, "bot": bot, "events": found}, lambda console: _show_events(console, found))
 
 
 def _show_events(console: Console, found: list[dict[str, Any]]) -> None:

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from rag_assets.commands.options import Bot, Json, SearchMode, Tenant, key
 from rag_assets.commands.session import ready_database
-from rag_assets.commands.shell import Answer, printable
+from rag_assets.commands.shell import CommandResult, printable
 from rag_assets.errors import UsageError
 from rag_assets.retrieval import (
     DenseRetriever,
@@ -52,7 +52,7 @@ def search(
         ),
     ] = None,
     as_json: Json = False,
-) -> Answer:
+) -> CommandResult:
     """Search what a bot knows; nothing of another tenant or bot is ever returned.
 
     Each result shows its score, by which the list is ordered, and in brackets what it rests on: similarity by
@@ -72,7 +72,7 @@ def search(
         "results": [result.to_dict() for result in found],
         "degraded": found.degraded,
     }
-    return Answer(payload, lambda console: show_results(console, query, name, mode.value, found))
+    return CommandResult(payload, lambda console: show_results(console, query, name, mode.value, found))
 
 
 def run_search(

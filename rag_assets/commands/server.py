@@ -7,7 +7,7 @@ from typing import Any
 from rich.console import Console
 
 from rag_assets.commands.options import Json
-from rag_assets.commands.shell import Answer
+from rag_assets.commands.shell import CommandResult
 from rag_assets.ingest.start import set_up
 from rag_assets.settings import load_settings
 from rag_assets.store.database import Database, describe
@@ -15,7 +15,7 @@ from rag_assets.store.profiles import list_specs
 from rag_assets.store.server import stop_server
 
 
-def up(as_json: Json = False) -> Answer:
+def up(as_json: Json = False) -> CommandResult:
     """Start the database if need be and bring its schema up to date. Safe to repeat."""
     settings = load_settings()
     database = Database.from_settings(settings)
@@ -29,7 +29,7 @@ def up(as_json: Json = False) -> Answer:
         "migrations": applied,
         "profiles": profiles,
     }
-    return Answer(payload, lambda console: _show_up(console, payload))
+    return CommandResult(payload, lambda console: _show_up(console, payload))
 
 
 def _show_up(console: Console, payload: dict[str, Any]) -> None:
@@ -40,7 +40,7 @@ def _show_up(console: Console, payload: dict[str, Any]) -> None:
     console.print(f"profiles: {', '.join(payload['profiles'])}", markup=False)
 
 
-def down(as_json: Json = False) -> Answer:
+def down(as_json: Json = False) -> CommandResult:
     """Stop the embedded database of RAG_HOME. A server that DATABASE_URL names is left alone."""
     settings = load_settings()
     if settings.database_url:
@@ -50,4 +50,4 @@ def down(as_json: Json = False) -> Answer:
         stopped = settings.home.exists() and stop_server(settings.home)
         text = f"stopped the database in {settings.home}" if stopped else f"no database runs in {settings.home}"
     payload = {"stopped": stopped, "message": text}
-    return Answer(payload, lambda console: console.print(text, markup=False, soft_wrap=True))
+    return CommandResult(payload, lambda console: console.print(text, markup=False, soft_wrap=True))

@@ -27,7 +27,7 @@ _CONTROLS = {code: "\N{REPLACEMENT CHARACTER}" for code in (*range(32), 127, *ra
 
 
 @dataclass(frozen=True)
-class Answer:
+class CommandResult:
     """What a command found: `payload` is printed with --json, otherwise `show` prints to the console.
 
     `code` is the exit code: an answer may be "no".
@@ -85,7 +85,7 @@ def guarded(run: Callable[[], Any], as_json: bool = False) -> int:
     try:
         with _stdout_kept_clean() if as_json else _as_it_is():
             answer = run()
-        if isinstance(answer, Answer):
+        if isinstance(answer, CommandResult):
             _print(answer, as_json)
             return answer.code
         return answer if isinstance(answer, int) else 0
@@ -99,7 +99,7 @@ def guarded(run: Callable[[], Any], as_json: bool = False) -> int:
         return _report(error, as_json)
 
 
-def _print(answer: Answer, as_json: bool) -> None:
+def _print(answer: CommandResult, as_json: bool) -> None:
     if as_json:
         _print_json(answer.payload)
     else:

@@ -11,14 +11,14 @@ from rich.text import Text
 
 from rag_assets.commands.options import Bot, Json, Tenant
 from rag_assets.commands.session import ready_database
-from rag_assets.commands.shell import Answer, printable
+from rag_assets.commands.shell import CommandResult, printable
 from rag_assets.store.sources import source_counts, sources_overview
 from rag_assets.store.tenants import list_roots, spaces_of
 
 _STATUS_STYLES = {"ready": "green", "failed": "red", "no_text": "yellow"}
 
 
-def sources(tenant: Tenant, bot: Bot, as_json: Json = False) -> Answer:
+def sources(tenant: Tenant, bot: Bot, as_json: Json = False) -> CommandResult:
     """List a bot's sources with their state, in each of its profiles."""
     with ready_database() as database, database.work(tenant) as connection:
         spaces_of(connection, tenant, bot)
@@ -26,7 +26,7 @@ def sources(tenant: Tenant, bot: Bot, as_json: Json = False) -> Answer:
         found = sources_overview(connection, tenant, bot)
         counts = source_counts(connection, tenant, bot)
     payload = {"tenant": tenant, "bot": bot, "roots": roots, "counts": counts, "sources": found}
-    return Answer(payload, lambda console: _show_sources(console, found, roots))
+    return CommandResult(payload, lambda console: _show_sources(console, found, roots))
 
 
 def _show_sources(console: Console, found: Sequence[Mapping[str, Any]], roots: Sequence[str]) -> None:

@@ -16,7 +16,7 @@ from rag_assets.commands.bars import shown
 from rag_assets.commands.evaluate import measured_payload, show_measured
 from rag_assets.commands.options import Bot, Json, SearchMode, Tenant, key
 from rag_assets.commands.session import ready_database
-from rag_assets.commands.shell import Answer
+from rag_assets.commands.shell import CommandResult
 from rag_assets.errors import ProfileNotReady
 from rag_assets.ingest.pairs import enabled_profiles
 from rag_assets.store.database import Database
@@ -38,7 +38,7 @@ def sweep(
         list[SearchMode] | None, typer.Option("--mode", help="Mode to measure; may be repeated. (default: all)")
     ] = None,
     as_json: Json = False,
-) -> Answer:
+) -> CommandResult:
     """Measure every profile in every mode, side by side in one table. All runs are recorded."""
     rows: list[dict[str, Any]] = []
     problems: dict[str, None] = {}
@@ -49,7 +49,7 @@ def sweep(
                 rows.append({"mode": mode.value, "run": done.id, **measured_payload(done.measured)})
                 problems |= dict.fromkeys(done.problems)
     payload = {"tenant": tenant, "bot": bot, "runs": rows, "problems": list(problems)}
-    return Answer(payload, lambda console: show_measured(console, rows, tuple(problems)))
+    return CommandResult(payload, lambda console: show_measured(console, rows, tuple(problems)))
 
 
 def tune(
@@ -59,7 +59,7 @@ def tune(
         str, typer.Option(help="Profile whose hybrid search is tuned.", show_default=False, callback=key("profile"))
     ],
     as_json: Json = False,
-) -> Answer:
+) -> CommandResult:
     """Find the weight of meaning in hybrid search on one half of the queries, and report the other half.
 
     A query's half follows from its id. Use the weight with: `rag eval run --weight W`.
@@ -79,7 +79,7 @@ def tune(
             "p_value": found.comparison.p_value,
         },
     }
-    return Answer(payload, lambda console: _show_tuned(console, payload, found))
+    return CommandResult(payload, lambda console: _show_tuned(console, payload, found))
 
 
 def _complete_profiles(database: Database, tenant: str, bot: str) -> list[str]:

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from rag_assets.commands.options import AnyBot, Json, Tenant
 from rag_assets.commands.session import ready_database
-from rag_assets.commands.shell import Answer
+from rag_assets.commands.shell import CommandResult
 from rag_assets.store.cache import usage_of
 
 
@@ -18,7 +18,7 @@ def usage(
     tenant: Tenant,
     bot: AnyBot = None,
     as_json: Json = False,
-) -> Answer:
+) -> CommandResult:
     """Show what embedding has cost a tenant, and how much of it the cache has saved."""
     with ready_database() as database:
         found, parts = usage_of(database, tenant, bot)
@@ -37,7 +37,7 @@ def usage(
             "cost_usd": sum(entry.cost_usd for entry in found),
         },
     }
-    return Answer(payload, lambda console: _show(console, payload))
+    return CommandResult(payload, lambda console: _show(console, payload))
 
 
 def _show(console: Console, payload: dict[str, Any]) -> None:

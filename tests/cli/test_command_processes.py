@@ -82,10 +82,10 @@ def test_an_ingest_prints_one_json_object_and_nothing_else(documents: Path) -> N
 def test_what_a_library_prints_does_not_reach_stdout(tmp_path: Path) -> None:
     code = (
         "import os, sys\n"
-        "from rag_assets.commands.shell import Answer, guarded\n"
+        "from rag_assets.commands.shell import CommandResult, guarded\n"
         "def run():\n"
         "    print('from python'); os.system('echo from a child')\n"
-        "    return Answer({'a': 1}, lambda console: None)\n"
+        "    return CommandResult({'a': 1}, lambda console: None)\n"
         "sys.exit(guarded(run, as_json=True))\n"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
