@@ -16,7 +16,7 @@ from rag_assets.errors import DatabaseUnavailable
 from rag_assets.ingest.batch_api.collect import poll_jobs
 from rag_assets.partitions import ensure_partitions
 from rag_assets.resources import Postgres
-from rag_assets.store.batch_jobs import Job, tenants_with_open_jobs
+from rag_assets.store.batch_jobs import BatchJob, tenants_with_open_jobs
 from rag_assets.store.database import Database
 from rag_assets.store.profiles import built_profiles
 
@@ -59,7 +59,7 @@ def _works(context: dg.SensorEvaluationContext, database: Database, names: Seque
     return works
 
 
-def _of_tenant(database: Database, tenant: str, due: Sequence[Job]) -> list[Work]:
+def _of_tenant(database: Database, tenant: str, due: Sequence[BatchJob]) -> list[Work]:
     with database.work(tenant) as connection:
         built = built_profiles(connection, tenant) if due else []
     ended = defaultdict(list)
@@ -71,7 +71,7 @@ def _of_tenant(database: Database, tenant: str, due: Sequence[Job]) -> list[Work
     ]
 
 
-def _collectors(job: Job, enabled: set[tuple[str, str]]) -> list[str]:
+def _collectors(job: BatchJob, enabled: set[tuple[str, str]]) -> list[str]:
     """The profile whose run is to collect a job: its own, or if that is retired one of the same model, if any."""
     able = sorted((name != job.profile, name) for name, model_key in enabled if model_key == job.model_key)
     return [name for _, name in able[:1]]

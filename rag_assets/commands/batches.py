@@ -14,7 +14,7 @@ from rag_assets.commands.options import Json, Tenant, key
 from rag_assets.commands.session import ready_database
 from rag_assets.commands.shell import CommandResult, printable
 from rag_assets.errors import UsageError
-from rag_assets.store.batch_jobs import Job, list_jobs
+from rag_assets.store.batch_jobs import BatchJob, list_jobs
 from rag_assets.store.tenants import spaces_of
 
 _FIELDS = (
@@ -64,12 +64,12 @@ def _job_id(text: str) -> UUID:
         raise UsageError(f"{text!r} is no id of a batch job; `rag batches` lists them") from error
 
 
-def _payload(job: Job) -> dict[str, Any]:
+def _payload(job: BatchJob) -> dict[str, Any]:
     values = {name: getattr(job, name) for name in _FIELDS}
     return {**values, "id": str(job.id)}
 
 
-def _show(console: Console, tenant: str, jobs: list[Job]) -> None:
+def _show(console: Console, tenant: str, jobs: list[BatchJob]) -> None:
     if not jobs:
         console.print(f"tenant {tenant} has no batch jobs", markup=False)
         return

@@ -31,7 +31,7 @@ from rag_assets.documents.formats import BUILTIN_FORMATS, Format
 from rag_assets.documents.model import Block, Document, Media, Record
 from rag_assets.documents.normalize import normalize
 from rag_assets.documents.sniff import CONTAINER_MAGIC
-from rag_assets.documents.worker import LENGTHS, READY, RETIRED, Job, Setup
+from rag_assets.documents.worker import LENGTHS, READY, RETIRED, ParseTask, Setup
 from rag_assets.errors import ParserUnavailable, SourceError
 from rag_assets.settings import load_settings
 
@@ -62,7 +62,7 @@ def parse_file(data: bytes, name: str, content_type: str | None = None) -> list[
             return registry.parse(data, name, content_type)
     except SourceError as error:
         return [failed("", name, str(error))]
-    return _pool.parse(data, Job(name, content_type, load_settings().parse_seconds))
+    return _pool.parse(data, ParseTask(name, content_type, load_settings().parse_seconds))
 
 
 def close_workers() -> None:
@@ -82,7 +82,7 @@ class _Died(Exception):
 
 
 class _Retired(Exception):
-    """A worker that had ended of its own accord before it read the job."""
+    """A worker that had ended of its own accord before it read the task."""
 
 
 class _Worker:
@@ -120,18 +120,18 @@ class _Worker:
             self.kill()
             raise ParserUnavailable(f"a parser process ended or hung at its start (status {self.process.returncode})")
 
-    def ask(self, job: Job, data: bytes) -> list[Record]:
+    def ask(self, task: ParseTask, data: bytes) -> list[Record]:
         """Return the answer; raises _Died or _Retired, after which this worker must not be used again."""
-        deadline = time.monotonic() + job.seconds
+        deadline = time.monotonic() + task.seconds
         try:
-            request = pickle.dumps(job)
-            self.socket.settimeout(job.seconds)
+            request = pickle.dumps(task)
+            self.socket.settimeout(task.seconds)
             self.socket.sendall(LENGTHS.pack(len(request), len(data)) + request)
             self.socket.sendall(data)
             stream = io.BufferedReader(_Answer(self.socket, deadline, self.memory))
             records: list[Record] = _Records(stream).load()
         except TimeoutError as error:
-            raise _Died(f"reading it took more than {job.seconds:g} s (RAG_PARSE_SECONDS)") from error
+            raise _Died(f"reading it took more than {task.seconds:g} s (RAG_PARSE_SECONDS)") from error
         except (EOFError, ConnectionError) as error:
             raise self._death() from error
         except (pickle.UnpicklingError, OSError, ValueError, TypeError, AttributeError, MemoryError) as error:
@@ -201,18 +201,18 @@ class _Pool:
     idle: list[_Worker] = field(default_factory=list)
     alive: list[_Worker] = field(default_factory=list)
 
-    def parse(self, data: bytes, job: Job) -> list[Record]:
+    def parse(self, data: bytes, task: ParseTask) -> list[Record]:
         with self.slots:
             while True:
                 worker = self._take()
                 try:
-                    records = worker.ask(_prepared(worker, job), data)
+                    records = worker.ask(_prepared(worker, task), data)
                 except _Retired:
                     self._drop(worker)
                     continue
                 except _Died as error:
                     self._drop(worker)
-                    return [failed("", job.name, str(error))]
+                    return [failed("", task.name, str(error))]
                 except BaseException:
                     self._drop(worker)
                     raise
@@ -248,13 +248,13 @@ class _Pool:
             self._drop(worker)
 
 
-def _prepared(worker: _Worker, job: Job) -> Job:
-    """Return the job with what has been registered here since the worker's last one."""
+def _prepared(worker: _Worker, task: ParseTask) -> ParseTask:
+    """Return the task with what has been registered here since the worker's last one."""
     setup = Setup(tuple(filter(_portable, registry.added_formats())), ocr.registered())
     if setup == worker.setup:
-        return job
+        return task
     worker.setup = setup
-    return replace(job, setup=pickle.dumps(setup))
+    return replace(task, setup=pickle.dumps(setup))
 
 
 @functools.cache

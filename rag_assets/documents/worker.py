@@ -1,6 +1,6 @@
 """The process that parses files for another one: see `rag_assets.documents.isolated`.
 
-It speaks over one socket: a job is a pickled `Job`, preceded by its length and that of the data, and the data;
+It speaks over one socket: a request is a pickled `ParseTask`, preceded by its length and that of the data, and the data;
 an answer is a pickled list of records. It trusts the process that started it, and not the other way round.
 """
 
@@ -26,12 +26,12 @@ from rag_assets.documents.model import Record
 from rag_assets.documents.registry import add, parse
 from rag_assets.errors import SourceError
 
-LENGTHS = struct.Struct("!QQ")  # bytes of the pickled job, bytes of the data
-READY = b"\x06"  # sent once, before the first job
-RETIRED = 75  # exit status of a worker that ended of its own accord, between two jobs
+LENGTHS = struct.Struct("!QQ")  # bytes of the pickled task, bytes of the data
+READY = b"\x06"  # sent once, before the first task
+RETIRED = 75  # exit status of a worker that ended of its own accord, between two tasks
 
 _IDLE_SECONDS = 300.0
-_MAX_JOBS = 2000  # parser libraries leak
+_MAX_TASKS = 2000  # parser libraries leak
 _WATCH_SECONDS = 0.5
 # The kernel's own alarm, in case that nobody is there any more to kill a worker that hangs.
 _ALARM_GRACE = 5.0
@@ -46,8 +46,8 @@ class Setup:
 
 
 @dataclass(frozen=True)
-class Job:
-    """One file to parse. `setup` is a pickled `Setup` where it has changed since the last job."""
+class ParseTask:
+    """One file to parse. `setup` is a pickled `Setup` where it has changed since the last task."""
 
     name: str
     content_type: str | None
@@ -56,7 +56,7 @@ class Job:
 
 
 def main(descriptor: int, parent: int, memory: int) -> None:
-    """Answer jobs from the socket `descriptor` until it is closed; `memory` in bytes, 0 for no limit."""
+    """Answer tasks from the socket `descriptor` until it is closed; `memory` in bytes, 0 for no limit."""
     # A thread may have started this process with signals blocked, and the alarm must not be.
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
@@ -66,12 +66,12 @@ def main(descriptor: int, parent: int, memory: int) -> None:
     connection.settimeout(_IDLE_SECONDS)
     with connection, connection.makefile("rb") as requests:
         connection.sendall(READY)
-        for _ in range(_MAX_JOBS):
+        for _ in range(_MAX_TASKS):
             try:
-                job, data = _receive(requests)
+                task, data = _receive(requests)
             except (EOFError, TimeoutError):
                 break
-            answer = _answer(job, data)
+            answer = _answer(task, data)
             del data
             connection.sendall(answer)
             if memory and _resident() > memory // 2:
@@ -80,10 +80,10 @@ def main(descriptor: int, parent: int, memory: int) -> None:
     os._exit(RETIRED)
 
 
-def _receive(requests: io.BufferedReader) -> tuple[Job, bytes]:
-    job_size, data_size = LENGTHS.unpack(_exactly(requests, LENGTHS.size))
-    job: Job = pickle.loads(_exactly(requests, job_size))
-    return job, _exactly(requests, data_size)
+def _receive(requests: io.BufferedReader) -> tuple[ParseTask, bytes]:
+    task_size, data_size = LENGTHS.unpack(_exactly(requests, LENGTHS.size))
+    task: ParseTask = pickle.loads(_exactly(requests, task_size))
+    return task, _exactly(requests, data_size)
 
 
 def _exactly(requests: io.BufferedReader, count: int) -> bytes:
@@ -93,25 +93,25 @@ def _exactly(requests: io.BufferedReader, count: int) -> bytes:
     return data
 
 
-def _answer(job: Job, data: bytes) -> bytes:
-    signal.setitimer(signal.ITIMER_REAL, job.seconds + _ALARM_GRACE)
+def _answer(task: ParseTask, data: bytes) -> bytes:
+    signal.setitimer(signal.ITIMER_REAL, task.seconds + _ALARM_GRACE)
     try:
-        if job.setup is not None:
-            install(pickle.loads(job.setup))
-        return pickle.dumps(parse(data, job.name, job.content_type), protocol=5)
+        if task.setup is not None:
+            install(pickle.loads(task.setup))
+        return pickle.dumps(parse(data, task.name, task.content_type), protocol=5)
     except SourceError as error:
-        return _failure(job, str(error))
+        return _failure(task, str(error))
     except MemoryError:
-        return _failure(job, "reading it takes more memory than a file may take (RAG_PARSE_MEMORY_MB)")
+        return _failure(task, "reading it takes more memory than a file may take (RAG_PARSE_MEMORY_MB)")
     # Also SystemExit and KeyboardInterrupt: a library that ends the process fails one file.
     except BaseException as error:
-        return _failure(job, f"the parser failed: {type(error).__name__}: {error}")
+        return _failure(task, f"the parser failed: {type(error).__name__}: {error}")
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def _failure(job: Job, reason: str) -> bytes:
-    records: list[Record] = [failed("", job.name, reason)]
+def _failure(task: ParseTask, reason: str) -> bytes:
+    records: list[Record] = [failed("", task.name, reason)]
     return pickle.dumps(records, protocol=5)
 
 

@@ -25,7 +25,7 @@ _LOOKUP = 2000  # hashes in one query
 
 
 @dataclass(frozen=True)
-class Job:
+class BatchJob:
     """A row of `rag.embedding_jobs`.
 
     `submitting` until the provider has confirmed it; `running` until its results are in the cache (`done`) or it is
@@ -107,10 +107,10 @@ def list_jobs(
     model_key: str | None = None,
     job: UUID | None = None,
     unfinished: bool = False,
-) -> list[Job]:
+) -> list[BatchJob]:
     """A tenant's jobs, oldest first. `unfinished`: those that are open or left something at the provider."""
     values = {"tenant": tenant, "bot": bot, "model_key": model_key, "id": job, "unfinished": unfinished}
-    return rows(connection, class_row(Job), query("list_embedding_jobs"), values)
+    return rows(connection, class_row(BatchJob), query("list_embedding_jobs"), values)
 
 
 @contextmanager
@@ -135,7 +135,7 @@ def room_in_queue(connection: Connection, route: str, most: int) -> int:
 
 def add_job(
     connection: Connection, built: BuiltProfile, items: Sequence[NewItem], tokens: int, deadline_hours: int
-) -> Job:
+) -> BatchJob:
     """Write a job down before anything of it is sent. Items keep their order."""
     job = uuid4()
     values = {
@@ -151,7 +151,7 @@ def add_job(
 
 def change_job(
     connection: Connection,
-    job: Job,
+    job: BatchJob,
     *,
     remote_name: str | None = None,
     remote_state: str | None = None,
@@ -170,12 +170,12 @@ def change_job(
     connection.execute(query("change_embedding_job"), values)
 
 
-def job_keys(connection: Connection, job: Job) -> list[bytes]:
+def job_keys(connection: Connection, job: BatchJob) -> list[bytes]:
     """The content hashes of a job's items, in the order in which they were sent."""
     return [bytes(digest) for digest in scalars(connection, query("embedding_job_keys"), {"id": job.id})]
 
 
-def job_samples(connection: Connection, job: Job) -> list[tuple[bytes, str]]:
+def job_samples(connection: Connection, job: BatchJob) -> list[tuple[bytes, str]]:
     """Content hash and text of the items whose texts were kept, in the order in which they were sent."""
     kept = rows(connection, dict_row, query("embedding_job_samples"), {"id": job.id})
     return [(bytes(row["content_hash"]), row["sample"]) for row in kept]
@@ -199,7 +199,7 @@ def texts_in_jobs(
 
 def finish_job(
     connection: Connection,
-    job: Job,
+    job: BatchJob,
     hashes: Sequence[bytes],
     vectors: NDArray[np.float32],
     usage: Usage,
@@ -220,7 +220,7 @@ def finish_job(
 
 
 def give_up_job(
-    connection: Connection, job: Job, error: str, state: JobState = "failed", usage: Usage | None = None
+    connection: Connection, job: BatchJob, error: str, state: JobState = "failed", usage: Usage | None = None
 ) -> bool:
     """Close a job without results: all of its items count as failed. `usage` is what it has cost all the same.
     False if it was closed before."""
@@ -233,13 +233,13 @@ def give_up_job(
     return True
 
 
-def drop_job(connection: Connection, job: Job) -> None:
+def drop_job(connection: Connection, job: BatchJob) -> None:
     """Forget a job that never came to be at the provider, so that its texts go into another one."""
     connection.execute(query("forget_embedding_job"), {"id": job.id})
     connection.execute(query("delete_embedding_job"), {"id": job.id})
 
 
-def job_is_cleared(connection: Connection, job: Job) -> None:
+def job_is_cleared(connection: Connection, job: BatchJob) -> None:
     """Note that nothing of an ended job is left at the provider."""
     connection.execute(query("embedding_job_is_cleared"), {"id": job.id})
 
@@ -256,5 +256,5 @@ def wait_for_jobs(connection: Connection, built: BuiltProfile, waiting: Iterable
     connection.execute(query("add_waiting_sources"), values)
 
 
-def _entry(job: Job) -> dict[str, str]:
+def _entry(job: BatchJob) -> dict[str, str]:
     return {"tenant": job.tenant, "bot": job.bot, "profile": job.profile, "role": "document"}

@@ -16,7 +16,7 @@ from rag_assets.embedding import registry
 from rag_assets.embedding.profiles import make_profile
 from rag_assets.embedding.providers.google import GoogleEmbedder
 from rag_assets.ingest.run import IngestReport, ingest
-from rag_assets.store.batch_jobs import Job, list_jobs
+from rag_assets.store.batch_jobs import BatchJob, list_jobs
 from rag_assets.store.database import Database
 from rag_assets.store.limits import set_profile_settings
 from rag_assets.store.profiles import add_spec
@@ -49,7 +49,7 @@ class BatchWorld:
     def ingest(self, *, batch: bool = False) -> IngestReport:
         return ingest(self.database, TENANT, BOT, PROFILE.name, batch=batch)
 
-    def jobs(self) -> list[Job]:
+    def jobs(self) -> list[BatchJob]:
         with self.database.work(TENANT) as connection:
             return list_jobs(connection, TENANT)
 

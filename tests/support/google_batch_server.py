@@ -23,7 +23,7 @@ Change = Callable[[list[Line]], list[Line]]
 
 
 @dataclass
-class Job:
+class BatchJob:
     """A job as the provider has it."""
 
     name: str
@@ -68,7 +68,7 @@ class Batches:
 
     google: GoogleServer
     files: dict[str, bytes] = field(default_factory=dict)
-    jobs: dict[str, Job] = field(default_factory=dict)
+    jobs: dict[str, BatchJob] = field(default_factory=dict)
     deleted: list[str] = field(default_factory=list)
     cancelled: list[str] = field(default_factory=list)
     creations: list[Behaviour] = field(default_factory=list)
@@ -80,7 +80,7 @@ class Batches:
         self.numbers = itertools.count(1)
 
     @property
-    def open(self) -> list[Job]:
+    def open(self) -> list[BatchJob]:
         return [job for job in self.jobs.values() if job.output is None and job.state in _OPEN]
 
     def finish(self, change: Change = lambda lines: lines, state: str = "BATCH_STATE_SUCCEEDED") -> None:
@@ -105,14 +105,14 @@ class Batches:
         for job in self.open:
             job.state = state
 
-    def make(self, reply: Reply) -> Job:
+    def make(self, reply: Reply) -> BatchJob:
         """Make a job, whatever becomes of the answer."""
         batch = reply.arrived.body["batch"]
         file = batch["inputConfig"]["fileName" if "fileName" in batch["inputConfig"] else "file_name"]
         model = re.sub(r".*/models/([^:]+):.*", r"models/\1", reply.arrived.path)
         requests = [json.loads(line) for line in self.files[file].splitlines()]
         with self.lock:
-            job = Job(f"batches/{next(self.numbers)}", batch["displayName"], model, requests)
+            job = BatchJob(f"batches/{next(self.numbers)}", batch["displayName"], model, requests)
             self.jobs[job.name] = job
         return job
 

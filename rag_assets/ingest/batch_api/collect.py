@@ -25,7 +25,7 @@ from rag_assets.embedding.protocol import BatchAnswer, BatchEmbedder, Caller, Re
 from rag_assets.embedding.registry import batch_embedder_for, embedder_for
 from rag_assets.errors import CostCeilingReached, EmbeddingError, ProviderRefused, ProviderUnavailable, UsageError
 from rag_assets.store import batch_jobs as store
-from rag_assets.store.batch_jobs import Job
+from rag_assets.store.batch_jobs import BatchJob
 from rag_assets.store.cache import PgVectorCache
 from rag_assets.store.database import Database
 from rag_assets.store.limits import PgGate
@@ -90,7 +90,7 @@ class _Collection:
 
     database: Database
     remotes: Remotes
-    job: Job
+    job: BatchJob
     settle_seconds: float
     profile: EmbeddingProfile = field(init=False)
     batches: BatchEmbedder = field(init=False)
@@ -220,7 +220,7 @@ def _answers_by_key(keys: Sequence[bytes], batches: BatchEmbedder, remote: Remot
     return answers
 
 
-def drop_unmade(database: Database, batches: BatchEmbedder, job: Job) -> None:
+def drop_unmade(database: Database, batches: BatchEmbedder, job: BatchJob) -> None:
     """Forget a job that the provider does not have, and what was uploaded for it."""
     for file in job.files():
         batches.delete_file(file)
@@ -228,7 +228,7 @@ def drop_unmade(database: Database, batches: BatchEmbedder, job: Job) -> None:
         store.drop_job(connection, job)
 
 
-def clear_job(database: Database, remotes: Remotes, job: Job) -> str | None:
+def clear_job(database: Database, remotes: Remotes, job: BatchJob) -> str | None:
     """Delete a job and its files at the provider; why that was not possible, or None.
 
     What is left is remembered: the next call for it tries again.
@@ -247,14 +247,14 @@ def clear_job(database: Database, remotes: Remotes, job: Job) -> str | None:
     return None
 
 
-def note_state(database: Database, job: Job, remote: RemoteJob | None) -> None:
+def note_state(database: Database, job: BatchJob, remote: RemoteJob | None) -> None:
     """Write down how the provider shows a job; None: it has none of this name any more."""
     with database.work(job.tenant) as connection:
         state = remote.state if remote else "GONE"
         store.change_job(connection, job, remote_state=state, ended=remote is None or remote.outcome != "open")
 
 
-def poll_jobs(database: Database, tenant: str, seconds: float) -> list[Job]:
+def poll_jobs(database: Database, tenant: str, seconds: float) -> list[BatchJob]:
     """Look at the open jobs of a tenant, for about so many seconds, and return those that a run has to deal with.
 
     One that cannot be looked at now is left for the next time.
@@ -275,11 +275,11 @@ def poll_jobs(database: Database, tenant: str, seconds: float) -> list[Job]:
     return [job for job in now if job.is_over or _is_stuck(job)]
 
 
-def _is_stuck(job: Job) -> bool:
+def _is_stuck(job: BatchJob) -> bool:
     return job.state == "submitting" and (datetime.now(UTC) - job.created_at).total_seconds() > _STUCK_S
 
 
-def cancel_job(database: Database, tenant: str, job_id: UUID) -> Job:
+def cancel_job(database: Database, tenant: str, job_id: UUID) -> BatchJob:
     """Cancel one job: the provider is told to stop, and the next ingest embeds its texts directly.
 
     Raises:
@@ -328,7 +328,7 @@ def abandon_jobs(database: Database, tenant: str, bot: str | None = None) -> tup
     return len(found) - len(left), left
 
 
-def _stop(database: Database, remotes: Remotes, job: Job) -> None:
+def _stop(database: Database, remotes: Remotes, job: BatchJob) -> None:
     _, batches = remotes.of(job.profile)
     name = job.remote_name or (batches.find(job.display_name) if job.submitted_at and job.is_open else None)
     with database.work(job.tenant, job.bot) as connection:

@@ -16,7 +16,7 @@ from rag_assets.errors import ProviderUnavailable, TextRefused
 from rag_assets.ingest.batch_api.collect import Remotes, clear_job, drop_unmade
 from rag_assets.ingest.batch_api.limits import BatchLimits
 from rag_assets.store import batch_jobs as store
-from rag_assets.store.batch_jobs import Job, NewItem
+from rag_assets.store.batch_jobs import BatchJob, NewItem
 from rag_assets.store.database import Connection, Database
 from rag_assets.store.limits import PgGate
 from rag_assets.store.profiles import BuiltProfile
@@ -100,7 +100,7 @@ class _Submission:
             start += len(part)
         return held | {line.digest: None for line in lines[start:]}
 
-    def _add_job(self, lines: Sequence[_Line]) -> tuple[Job, Sequence[_Line]] | None:
+    def _add_job(self, lines: Sequence[_Line]) -> tuple[BatchJob, Sequence[_Line]] | None:
         """Write the next job down, with as many of the lines as there is room for; None if it is too little."""
         with self._writing() as connection:
             room = store.room_in_queue(connection, store.route_of(self.built.profile), self.limits.enqueued_tokens)
@@ -128,7 +128,7 @@ class _Submission:
         # Not a job for each little gap that another leaves behind: that would be many jobs for few texts.
         return lines[:n] if n >= min(self.limits.min_items, len(lines)) else []
 
-    def _hand_over(self, job: Job, part: Sequence[_Line]) -> bool:
+    def _hand_over(self, job: BatchJob, part: Sequence[_Line]) -> bool:
         """Give the provider what has been written down; False where its queue is full: then the job is forgotten."""
         number = self._upload(job, [self.batches.line(line.digest.hex(), line.sent) for line in part])
         with self._writing() as connection:
@@ -142,7 +142,7 @@ class _Submission:
             store.change_job(connection, job, remote_name=name, state="running")
         return True
 
-    def _upload(self, job: Job, lines: Sequence[bytes]) -> int:
+    def _upload(self, job: BatchJob, lines: Sequence[bytes]) -> int:
         """Upload a job's lines; the number of the file."""
         for number in range(1, _UPLOADS + 1):
             with self._writing() as connection:
@@ -156,14 +156,14 @@ class _Submission:
                 time.sleep(_UPLOAD_PAUSE_S * number)
         return number
 
-    def _give_up(self, job: Job, reason: str) -> None:
+    def _give_up(self, job: BatchJob, reason: str) -> None:
         _log.warning("batch job %s was refused: %s", job.id, reason)
         with self._writing() as connection:
             store.give_up_job(connection, job, reason)
         with Remotes(self.database) as remotes:
             clear_job(self.database, remotes, self._now(job))
 
-    def _now(self, job: Job) -> Job:
+    def _now(self, job: BatchJob) -> BatchJob:
         with self._writing() as connection:
             return store.list_jobs(connection, job.tenant, job=job.id)[0]
 
