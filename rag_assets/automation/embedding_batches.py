@@ -11,7 +11,7 @@ import dagster as dg
 from rag_assets.automation.history import attempts_at, busy_now
 from rag_assets.automation.jobs import ingest_pair
 from rag_assets.automation.new_sources import request_of
-from rag_assets.automation.work import Work, digest, next_attempt
+from rag_assets.automation.work import PendingWork, digest, next_attempt
 from rag_assets.errors import DatabaseUnavailable
 from rag_assets.ingest.batch_api.collect import poll_jobs
 from rag_assets.partitions import ensure_partitions
@@ -47,7 +47,7 @@ def embedding_batches(context: dg.SensorEvaluationContext, postgres: Postgres) -
                          f"no batch job has ended yet, of {len(names)} tenants")  # fmt: skip
 
 
-def _works(context: dg.SensorEvaluationContext, database: Database, names: Sequence[str]) -> list[Work]:
+def _works(context: dg.SensorEvaluationContext, database: Database, names: Sequence[str]) -> list[PendingWork]:
     """The pairs that have something to collect. A tenant that cannot be looked at does not stop the others."""
     began = time.monotonic()
     works = []
@@ -59,7 +59,7 @@ def _works(context: dg.SensorEvaluationContext, database: Database, names: Seque
     return works
 
 
-def _of_tenant(database: Database, tenant: str, due: Sequence[BatchJob]) -> list[Work]:
+def _of_tenant(database: Database, tenant: str, due: Sequence[BatchJob]) -> list[PendingWork]:
     with database.work(tenant) as connection:
         built = built_profiles(connection, tenant) if due else []
     ended = defaultdict(list)
@@ -67,7 +67,8 @@ def _of_tenant(database: Database, tenant: str, due: Sequence[BatchJob]) -> list
         for name in _collectors(job, {(one.profile.name, one.profile.model_key) for one in built}):
             ended[name].append(str(job.id))
     return [
-        Work(tenant, name, digest(jobs), f"{len(jobs)} batch jobs to collect") for name, jobs in sorted(ended.items())
+        PendingWork(tenant, name, digest(jobs), f"{len(jobs)} batch jobs to collect")
+        for name, jobs in sorted(ended.items())
     ]
 
 
@@ -77,7 +78,7 @@ def _collectors(job: BatchJob, enabled: set[tuple[str, str]]) -> list[str]:
     return [name for _, name in able[:1]]
 
 
-def _requests(instance: dg.DagsterInstance, works: Sequence[Work]) -> list[dg.RunRequest]:
+def _requests(instance: dg.DagsterInstance, works: Sequence[PendingWork]) -> list[dg.RunRequest]:
     if not works:
         return []
     busy = busy_now(instance)

@@ -8,7 +8,7 @@ import dagster as dg
 from dagster._core.storage.dagster_run import IN_PROGRESS_RUN_STATUSES
 
 from rag_assets.automation.jobs import PAIR_JOB, SOURCES_JOB
-from rag_assets.automation.work import Attempt, Busy, Outcome, Work
+from rag_assets.automation.work import Attempt, Busy, Outcome, PendingWork
 from rag_assets.partitions import PROFILE_TAG, TENANT_TAG
 
 WORK_TAG = "rag/work"
@@ -57,7 +57,7 @@ def busy_now(instance: dg.DagsterInstance) -> Busy:
     return Busy(frozenset(tenants), frozenset(pairs), frozenset(handed_over))
 
 
-def unfinished_pairs(instance: dg.DagsterInstance) -> list[Work]:
+def unfinished_pairs(instance: dg.DagsterInstance) -> list[PendingWork]:
     """Pairs whose last run failed in the past day. What it published is served, but an index may be missing
     and no source is waiting that would ask for another run."""
     failed = instance.get_runs(
@@ -70,7 +70,7 @@ def unfinished_pairs(instance: dg.DagsterInstance) -> list[Work]:
     )
     pairs = {(run.tags.get(TENANT_TAG, ""), run.tags.get(PROFILE_TAG, "")) for run in failed}
     return [
-        Work(tenant, profile, "unfinished", "the last run failed")
+        PendingWork(tenant, profile, "unfinished", "the last run failed")
         for tenant, profile in sorted(pairs)
         if _last_status(instance, tenant, profile) == dg.DagsterRunStatus.FAILURE
     ]

@@ -11,7 +11,7 @@ import dagster as dg
 from rag_assets.automation.history import WORK_TAG, attempts_at, busy_now, unfinished_pairs
 from rag_assets.automation.jobs import PAIR_JOB, SOURCES_JOB, ingest_pair, ingest_sources
 from rag_assets.automation.pending import look_at
-from rag_assets.automation.work import Busy, Look, Memory, Work, next_attempt, note, recall, run_key, work_key
+from rag_assets.automation.work import Busy, Look, PendingWork, SensorMemory, next_attempt, note, run_key, work_key
 from rag_assets.errors import DatabaseUnavailable
 from rag_assets.partitions import TENANT_TAG, missing_partitions, pair_key, profiles, tenants
 from rag_assets.resources import Postgres
@@ -38,10 +38,10 @@ def new_sources(context: dg.SensorEvaluationContext, postgres: Postgres) -> dg.S
         names = list_tenants(database)
     except DatabaseUnavailable as error:
         return dg.SkipReason(f"the database is not available: {error}")
-    memory = recall(context.cursor)
+    memory = SensorMemory.load(context.cursor)
     found, failed = _look_at_all(context, database, names, memory, now)
     found.works += _unfinished(instance, found, names)
-    memory = Memory(seen=note(memory, found.works, failed, now), looked=found.looked)
+    memory = SensorMemory(seen=note(memory, found.works, failed, now), looked=found.looked)
     requests = _requests(instance, found.works, memory, now)
     skipped = f"nothing new under {found.roots} roots"
     if found.works:
@@ -57,7 +57,7 @@ def new_sources(context: dg.SensorEvaluationContext, postgres: Postgres) -> dg.S
     )
 
 
-def _unfinished(instance: dg.DagsterInstance, found: Look, names: Sequence[str]) -> list[Work]:
+def _unfinished(instance: dg.DagsterInstance, found: Look, names: Sequence[str]) -> list[PendingWork]:
     waiting = {work.name for work in found.works}
     return [
         work
@@ -67,7 +67,7 @@ def _unfinished(instance: dg.DagsterInstance, found: Look, names: Sequence[str])
 
 
 def _look_at_all(
-    context: dg.SensorEvaluationContext, database: Database, names: Sequence[str], memory: Memory, now: float
+    context: dg.SensorEvaluationContext, database: Database, names: Sequence[str], memory: SensorMemory, now: float
 ) -> tuple[Look, list[str]]:
     """What is waiting for all tenants together, and the tenants that could not be looked at.
 
@@ -94,7 +94,9 @@ def _look_at_all(
     return total, failed
 
 
-def _requests(instance: dg.DagsterInstance, works: Sequence[Work], memory: Memory, now: float) -> list[dg.RunRequest]:
+def _requests(
+    instance: dg.DagsterInstance, works: Sequence[PendingWork], memory: SensorMemory, now: float
+) -> list[dg.RunRequest]:
     if not works:
         return []
     busy = busy_now(instance)
@@ -113,7 +115,7 @@ def _requests(instance: dg.DagsterInstance, works: Sequence[Work], memory: Memor
     return requests
 
 
-def request_of(work: Work, key: str, attempt: int) -> dg.RunRequest:
+def request_of(work: PendingWork, key: str, attempt: int) -> dg.RunRequest:
     """The run that one attempt at a piece of work asks for."""
     with warnings.catch_warnings():
         # Dagster puts this tag on runs of pairs itself, and warns where anybody else does.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from rag_assets.automation.work import Look, Work, digest
+from rag_assets.automation.work import Look, PendingWork, digest
 from rag_assets.errors import SourceError
 from rag_assets.ingest.sources import RootChanges, decide
 from rag_assets.sources.scan import scan_root
@@ -39,7 +39,7 @@ def look_at(database: Database, tenant: str, looked: Mapping[str, int], now: flo
             look.looked[str(root.id)] = int(now)
         parts += _look_at_root(database, root, look)
     if parts:
-        look.works.append(Work(tenant, None, digest(parts), f"{len(parts)} files new, changed or gone"))
+        look.works.append(PendingWork(tenant, None, digest(parts), f"{len(parts)} files new, changed or gone"))
     look.works += _behind(database, tenant, profiles)
     look.pairs = {(tenant, built.profile.name) for built in profiles}
     return look
@@ -68,7 +68,7 @@ def to_do(root: Root, changes: RootChanges, known: Mapping[str, FileState]) -> l
     ]
 
 
-def _behind(database: Database, tenant: str, profiles: Sequence[BuiltProfile]) -> list[Work]:
+def _behind(database: Database, tenant: str, profiles: Sequence[BuiltProfile]) -> list[PendingWork]:
     """Work for each profile that has sources to publish or to take away, for all bots that have it."""
     counts: dict[str, int] = defaultdict(int)
     parts: dict[str, list[object]] = defaultdict(list)
@@ -79,6 +79,6 @@ def _behind(database: Database, tenant: str, profiles: Sequence[BuiltProfile]) -
                 counts[built.profile.name] += lag.sources
                 parts[built.profile.name].append((built.id, lag.digest))
     return [
-        Work(tenant, name, digest(parts[name]), f"{count} sources to publish or take away")
+        PendingWork(tenant, name, digest(parts[name]), f"{count} sources to publish or take away")
         for name, count in counts.items()
     ]

@@ -23,7 +23,7 @@ Outcome = Literal["open", "success", "failure"]
 
 
 @dataclass(frozen=True)
-class Work:
+class PendingWork:
     """Something to be done for a tenant's sources, or for one profile of it."""
 
     tenant: str
@@ -44,7 +44,7 @@ class Attempt:
     ended: float = 0.0
 
 
-class Memory(BaseModel):
+class SensorMemory(BaseModel):
     """What the sensor keeps from one tick to the next.
 
     Attributes:
@@ -56,17 +56,19 @@ class Memory(BaseModel):
     seen: dict[str, tuple[str, int]] = {}
     looked: dict[str, int] = {}
 
+    @classmethod
+    def load(cls, cursor: str | None) -> SensorMemory:
+        """The memory that a cursor holds; an unreadable one is an empty one, which costs no more than a run."""
+        try:
+            return cls.model_validate_json(cursor or "{}")
+        except ValidationError:
+            return cls()
 
-def recall(cursor: str | None) -> Memory:
-    """The memory that a cursor holds; an unreadable one is an empty one, which costs no more than a run."""
-    try:
-        return Memory.model_validate_json(cursor or "{}")
-    except ValidationError:
-        return Memory()
 
-
-def note(memory: Memory, works: Iterable[Work], unknown: Iterable[str], now: float) -> dict[str, tuple[str, int]]:
-    """`Memory.seen` after a tick: work that was there before keeps the time when it was first seen.
+def note(
+    memory: SensorMemory, works: Iterable[PendingWork], unknown: Iterable[str], now: float
+) -> dict[str, tuple[str, int]]:
+    """`SensorMemory.seen` after a tick: work that was there before keeps the time when it was first seen.
 
     Tenants in `unknown` could not be looked at, and what was known of them stays.
     """
@@ -78,7 +80,7 @@ def note(memory: Memory, works: Iterable[Work], unknown: Iterable[str], now: flo
     return kept
 
 
-def work_key(work: Work, seen: Mapping[str, tuple[str, int]]) -> str:
+def work_key(work: PendingWork, seen: Mapping[str, tuple[str, int]]) -> str:
     """Names this appearance of the work: `sources:<tenant>:<digest>:<first seen>`."""
     return f"{work.name}:{work.digest[:16]}:{seen[work.name][1]}"
 
@@ -126,7 +128,7 @@ class Busy:
     pairs: frozenset[tuple[str, str]] = frozenset()
     handed_over: frozenset[str] = frozenset()
 
-    def blocks(self, work: Work) -> bool:
+    def blocks(self, work: PendingWork) -> bool:
         """Whether the work has to wait: what is running may be doing it, or changes what is to be done."""
         if work.tenant in self.tenants:
             return True
@@ -139,7 +141,7 @@ class Busy:
 class Look:
     """What a tick found out about one tenant or all of them."""
 
-    works: list[Work] = field(default_factory=list)
+    works: list[PendingWork] = field(default_factory=list)
     roots: int = 0
     pairs: set[tuple[str, str]] = field(default_factory=set)  # enabled pairs of tenant and profile
     warnings: list[str] = field(default_factory=list)

@@ -1,7 +1,7 @@
 """The process that parses files for another one: see `rag_assets.documents.isolated`.
 
-It speaks over one socket: a request is a pickled `ParseTask`, preceded by its length and that of the data, and the data;
-an answer is a pickled list of records. It trusts the process that started it, and not the other way round.
+It speaks over one socket: a request is a pickled `ParseTask`, preceded by its length and that of the data, and the
+data; an answer is a pickled list of records. It trusts the process that started it, and not the other way round.
 """
 
 from __future__ import annotations

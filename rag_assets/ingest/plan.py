@@ -28,7 +28,7 @@ _SOURCES = 100  # whose chunks are looked up together
 
 
 @dataclass
-class Work:
+class PlannedWork:
     """What is to be embedded: `chunks` of `sources`, of which `cache_hits` are paid for and `to_embed` are not; the
     rest are duplicates. `tokens` are of all chunks, `tokens_to_embed` those that a provider would count. All include
     files that are embedded as such; `media_tokens_to_embed` are of these alone."""
@@ -41,7 +41,7 @@ class Work:
     tokens_to_embed: int = 0
     media_tokens_to_embed: int = 0
 
-    def add(self, other: Work, scale: float = 1.0) -> None:
+    def add(self, other: PlannedWork, scale: float = 1.0) -> None:
         """Add `scale` times what the other counts."""
         for name, count in vars(other).items():
             setattr(self, name, getattr(self, name) + round(count * scale))
@@ -56,7 +56,7 @@ class Plan:
     unchanged: int = 0
     gone: int = 0
     skipped: int = 0  # no parser takes them
-    work: Work = field(default_factory=Work)
+    work: PlannedWork = field(default_factory=PlannedWork)
     exact: bool = True
     unreadable: list[tuple[str, str]] = field(default_factory=list)  # root or path, and why
 
@@ -107,9 +107,9 @@ class Demand:
         self._database, self._tenant, self.profile = database, tenant, profile
         self._seen: set[bytes] = set()
 
-    def of(self, sources: Sequence[PendingSource], pages: Pages) -> Work:
+    def of(self, sources: Sequence[PendingSource], pages: Pages) -> PlannedWork:
         """The work that it is to publish these sources."""
-        work = Work()
+        work = PlannedWork()
         with stage("count chunks", len(sources)) as bar:
             for start in range(0, len(sources), _SOURCES):
                 batch = sources[start : start + _SOURCES]
@@ -117,7 +117,7 @@ class Demand:
                 bar.advance(len(batch))
         return work
 
-    def _count(self, work: Work, cuts: Sequence[CutSource]) -> None:
+    def _count(self, work: PlannedWork, cuts: Sequence[CutSource]) -> None:
         cuts = [cut for cut in cuts if not cut.is_duplicate and cut.error is None]
         work.sources += len(cuts)
         texts = [embedding_text(chunk.context, chunk.content) for cut in cuts for chunk in cut.chunks]
@@ -128,7 +128,7 @@ class Demand:
         self._add(work, hashes, [file.pages * MEDIA_TOKENS for file in files])
         work.media_tokens_to_embed += work.tokens_to_embed - before
 
-    def _add(self, work: Work, hashes: Sequence[bytes], tokens_of_each: Sequence[int]) -> None:
+    def _add(self, work: PlannedWork, hashes: Sequence[bytes], tokens_of_each: Sequence[int]) -> None:
         known = known_hashes(self._database, self._tenant, self.profile.model_key, hashes)
         work.chunks += len(hashes)
         for digest, tokens in zip(hashes, tokens_of_each, strict=True):
@@ -141,7 +141,7 @@ class Demand:
                 work.tokens_to_embed += tokens
 
 
-def price_of(database: Database, tenant: str, profile: EmbeddingProfile, work: Work) -> Price:
+def price_of(database: Database, tenant: str, profile: EmbeddingProfile, work: PlannedWork) -> Price:
     """What the work would cost this tenant. The time is that of the slowest rate limit, its first window included."""
     info = profile.model_info
     with database.work(tenant) as connection:

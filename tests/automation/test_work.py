@@ -12,12 +12,11 @@ from rag_assets.automation.work import (
     REMAINDER_RETRY_S,
     Attempt,
     Busy,
-    Memory,
-    Work,
+    PendingWork,
+    SensorMemory,
     digest,
     next_attempt,
     note,
-    recall,
     run_key,
     work_key,
 )
@@ -65,10 +64,10 @@ def test_an_attempt_never_reuses_a_run_key(outcomes: list[str], later: float) ->
 
 def follow(steps: list[str | None]) -> list[str | None]:
     """The key of each tick, at which the work has this digest or, with None, there is none."""
-    memory, found = Memory(), []
+    memory, found = SensorMemory(), []
     for second, name in enumerate(steps):
-        works = [Work("acme", None, name)] if name else []
-        memory = Memory(seen=note(memory, works, [], second))
+        works = [PendingWork("acme", None, name)] if name else []
+        memory = SensorMemory(seen=note(memory, works, [], second))
         found.append(work_key(works[0], memory.seen) if works else None)
     return found
 
@@ -95,18 +94,18 @@ def test_keys_change_exactly_when_the_work_changes(steps: list[str | None]) -> N
 
 
 def test_a_tenant_that_could_not_be_looked_at_keeps_what_is_known_of_it() -> None:
-    memory = Memory(seen={"sources:acme": ("a", 1), "pair:acme:p": ("b", 2), "sources:globex": ("c", 3)})
+    memory = SensorMemory(seen={"sources:acme": ("a", 1), "pair:acme:p": ("b", 2), "sources:globex": ("c", 3)})
     assert note(memory, [], ["acme"], 9) == {"sources:acme": ("a", 1), "pair:acme:p": ("b", 2)}
 
 
 @pytest.mark.parametrize("cursor", [None, "", "not json", '{"seen": 3}', "[]"])
 def test_an_unreadable_cursor_is_an_empty_memory(cursor: str | None) -> None:
-    assert recall(cursor) == Memory()
+    assert SensorMemory.load(cursor) == SensorMemory()
 
 
 def test_a_memory_survives_its_cursor() -> None:
-    memory = Memory(seen={"sources:acme": ("a", 1)}, looked={"root": 5})
-    assert recall(memory.model_dump_json()) == memory
+    memory = SensorMemory(seen={"sources:acme": ("a", 1)}, looked={"root": 5})
+    assert SensorMemory.load(memory.model_dump_json()) == memory
 
 
 @given(st.lists(st.tuples(st.text(), st.integers()), unique=True, max_size=5))
@@ -121,10 +120,10 @@ def test_parts_are_told_apart_whatever_they_hold() -> None:
 
 def test_only_the_tenant_and_the_pair_that_are_busy_wait() -> None:
     busy = Busy(frozenset({"acme"}), frozenset({("globex", "p")}), frozenset({"initech"}))
-    assert busy.blocks(Work("acme", None, "d"))
-    assert busy.blocks(Work("acme", "p", "d"))
-    assert busy.blocks(Work("globex", "p", "d"))
-    assert not busy.blocks(Work("globex", "q", "d"))
-    assert not busy.blocks(Work("globex", None, "d"))
-    assert busy.blocks(Work("initech", "p", "d"))
-    assert not busy.blocks(Work("initech", None, "d"))
+    assert busy.blocks(PendingWork("acme", None, "d"))
+    assert busy.blocks(PendingWork("acme", "p", "d"))
+    assert busy.blocks(PendingWork("globex", "p", "d"))
+    assert not busy.blocks(PendingWork("globex", "q", "d"))
+    assert not busy.blocks(PendingWork("globex", None, "d"))
+    assert busy.blocks(PendingWork("initech", "p", "d"))
+    assert not busy.blocks(PendingWork("initech", None, "d"))
