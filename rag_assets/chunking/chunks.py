@@ -13,7 +13,7 @@ from rag_assets.chunking.walk import Span, window_spans
 from rag_assets.documents.model import Chunk, Document
 
 if TYPE_CHECKING:
-    from rag_assets.chunking.strategies import Plan
+    from rag_assets.chunking.strategies import Cutting
 
 
 def chunk_document(document: Document, spec: ChunkingSpec) -> list[Chunk]:
@@ -44,11 +44,11 @@ def chunk_document(document: Document, spec: ChunkingSpec) -> list[Chunk]:
     outline = Outline(document.blocks)
     if spec.strategy == "recursive":
         return _recursive(document, outline, spec)
-    from rag_assets.chunking.strategies import make_plan  # syntax trees take 50 ms to import
+    from rag_assets.chunking.strategies import choose_cutting  # syntax trees take 50 ms to import
 
-    plan = make_plan(document, outline, spec)
-    spans = window_spans(document.text, plan.ruler, plan.cutter)
-    return _chunks(document, outline, spans, _context(document, outline, spec, plan))
+    cutting = choose_cutting(document, outline, spec)
+    spans = window_spans(document.text, cutting.ruler, cutting.cutter)
+    return _chunks(document, outline, spans, _context(document, outline, spec, cutting))
 
 
 def _recursive(document: Document, outline: Outline, spec: ChunkingSpec) -> list[Chunk]:
@@ -59,8 +59,8 @@ def _recursive(document: Document, outline: Outline, spec: ChunkingSpec) -> list
     return _chunks(document, outline, spans, None)
 
 
-def _context(document: Document, outline: Outline, spec: ChunkingSpec, plan: Plan | None) -> Context:
-    pairs, code = (plan.pairs, plan.code) if plan else ([], None)
+def _context(document: Document, outline: Outline, spec: ChunkingSpec, cutting: Cutting | None) -> Context:
+    pairs, code = (cutting.pairs, cutting.code) if cutting else ([], None)
     return Context(document, outline, spec.context_header, pairs, code)
 
 

@@ -22,7 +22,7 @@ _CHARACTERS_PER_TOKEN = 4  # about; decides only how far a syntax tree is opened
 
 
 @dataclass(frozen=True)
-class Plan:
+class Cutting:
     """How one document is cut, and what is known of it for the context of its chunks."""
 
     ruler: Ruler
@@ -31,8 +31,8 @@ class Plan:
     code: CodeOutline | None = None
 
 
-def make_plan(document: Document, outline: Outline, spec: ChunkingSpec) -> Plan:
-    """Return the plan of a strategy. Raises TokenizerUnavailable."""
+def choose_cutting(document: Document, outline: Outline, spec: ChunkingSpec) -> Cutting:
+    """Return what the strategy makes of a document. Raises TokenizerUnavailable."""
     ruler: Ruler = Characters(spec.size, spec.overlap)
     if spec.unit == "tokens":
         counter = load_counter(spec.tokenizer or DEFAULT_TOKENIZER)
@@ -40,57 +40,57 @@ def make_plan(document: Document, outline: Outline, spec: ChunkingSpec) -> Plan:
     return _STRATEGIES[spec.strategy](document, outline, spec, ruler)
 
 
-def _character(document: Document, outline: Outline, spec: ChunkingSpec, ruler: Ruler) -> Plan:
-    return Plan(ruler, CharacterCutter(document.text, ruler))
+def _character(document: Document, outline: Outline, spec: ChunkingSpec, ruler: Ruler) -> Cutting:
+    return Cutting(ruler, CharacterCutter(document.text, ruler))
 
 
-def _token(document: Document, outline: Outline, spec: ChunkingSpec, ruler: Ruler) -> Plan:
-    return Plan(ruler, WordCutter(document.text, ruler))
+def _token(document: Document, outline: Outline, spec: ChunkingSpec, ruler: Ruler) -> Cutting:
+    return Cutting(ruler, WordCutter(document.text, ruler))
 
 
-def _sentence(document: Document, outline: Outline, spec: ChunkingSpec, ruler: Ruler) -> Plan:
+def _sentence(document: Document, outline: Outline, spec: ChunkingSpec, ruler: Ruler) -> Cutting:
     interior = Interior(document.text, outline, ruler)
-    return Plan(ruler, BoundaryCutter(interior, sentence_starts(document.text, outline), whole_overlap=True))
+    return Cutting(ruler, BoundaryCutter(interior, sentence_starts(document.text, outline), whole_overlap=True))
 
 
-def _paragraph(document: Document, outline: Outline, spec: ChunkingSpec, ruler: Ruler) -> Plan:
+def _paragraph(document: Document, outline: Outline, spec: ChunkingSpec, ruler: Ruler) -> Cutting:
     interior = Interior(document.text, outline, ruler)
     divided = outline if outline.blocks else Outline((*document.blocks, *paragraphs(document.text)))
     boundaries = sorted({offset for offsets in divided.divisions for offset in offsets})
-    return Plan(ruler, BoundaryCutter(interior, boundaries, whole_overlap=False))
+    return Cutting(ruler, BoundaryCutter(interior, boundaries, whole_overlap=False))
 
 
-def _markdown(document: Document, outline: Outline, spec: ChunkingSpec, ruler: Ruler) -> Plan:
+def _markdown(document: Document, outline: Outline, spec: ChunkingSpec, ruler: Ruler) -> Cutting:
     interior = Interior(document.text, outline, ruler)
-    return Plan(ruler, StructureCutter(interior, heading_sections(outline)))
+    return Cutting(ruler, StructureCutter(interior, heading_sections(outline)))
 
 
-def _faq(document: Document, outline: Outline, spec: ChunkingSpec, ruler: Ruler) -> Plan:
+def _faq(document: Document, outline: Outline, spec: ChunkingSpec, ruler: Ruler) -> Cutting:
     pairs = find_pairs(document.text, outline)
     interior = Interior(document.text, outline, ruler)
-    return Plan(ruler, StructureCutter(interior, pair_sections(document.text, outline, pairs), merge=False), pairs)
+    return Cutting(ruler, StructureCutter(interior, pair_sections(document.text, outline, pairs), merge=False), pairs)
 
 
-def _code(document: Document, outline: Outline, spec: ChunkingSpec, ruler: Ruler) -> Plan:
+def _code(document: Document, outline: Outline, spec: ChunkingSpec, ruler: Ruler) -> Cutting:
     size = spec.size if spec.unit == "characters" else spec.size * _CHARACTERS_PER_TOKEN
     code = code_outline(document, size)
     if code is None:
         return _markdown(document, outline, spec, ruler)
     interior = Interior(document.text, outline, ruler)
-    return Plan(ruler, StructureCutter(interior, code.sections, least=spec.size // _LEAST), code=code)
+    return Cutting(ruler, StructureCutter(interior, code.sections, least=spec.size // _LEAST), code=code)
 
 
-def _hybrid(document: Document, outline: Outline, spec: ChunkingSpec, ruler: Ruler) -> Plan:
+def _hybrid(document: Document, outline: Outline, spec: ChunkingSpec, ruler: Ruler) -> Cutting:
     if any(block.kind == "question" for block in outline.blocks):
         return _faq(document, outline, spec, ruler)
-    plan = _code(document, outline, spec, ruler)
-    if plan.code is not None:
-        return plan
+    cutting = _code(document, outline, spec, ruler)
+    if cutting.code is not None:
+        return cutting
     interior = Interior(document.text, outline, ruler)
-    return Plan(ruler, StructureCutter(interior, heading_sections(outline), least=spec.size // _LEAST))
+    return Cutting(ruler, StructureCutter(interior, heading_sections(outline), least=spec.size // _LEAST))
 
 
-_Build = Callable[[Document, Outline, ChunkingSpec, Ruler], Plan]
+_Build = Callable[[Document, Outline, ChunkingSpec, Ruler], Cutting]
 _STRATEGIES: dict[str, _Build] = {
     "character": _character,
     "token": _token,
