@@ -17,7 +17,7 @@ from evals.gate import Verdict
 from evals.runner import import_set, judge
 from rag_assets.commands.bars import shown
 from rag_assets.commands.ingest import ingest_roots, outcome_payload, show_outcome
-from rag_assets.commands.search import run_search, show_results
+from rag_assets.commands.search import search_bot, show_results
 from rag_assets.commands.session import ready_database
 from rag_assets.commands.shell import guarded, stdout_console
 from rag_assets.errors import PromotionRefused, RagError
@@ -106,7 +106,7 @@ def _ask(console: Console, database: Database, question: Question) -> None:
     bot = BOTS[question.tenant]
     console.print(Rule(f"{question.tenant}/{bot} · {question.shows}", align="left"))
     console.print(Text(f'rag search "{question.text}" --tenant {question.tenant} --bot {bot} -k 2\n', style="bold"))
-    name, found = run_search(database, question.text, question.tenant, bot, k=2)
+    name, found = search_bot(database, question.text, question.tenant, bot, k=2)
     show_results(console, question.text, name, "hybrid", found)
 
 
@@ -121,7 +121,7 @@ def _check_isolation(database: Database) -> int:
         with database.work(tenant) as connection:
             own = {source["source_id"] for source in sources_overview(connection, tenant, bot)}
         for question in QUESTIONS:
-            _, found = run_search(database, question.text, tenant, bot, k=20)
+            _, found = search_bot(database, question.text, tenant, bot, k=20)
             strangers = [result.source_name for result in found if result.source_id not in own]
             if strangers:
                 raise RagError(f"{tenant} was shown sources that are not its own: {', '.join(strangers)}")
@@ -180,7 +180,7 @@ def _promote(console: Console, database: Database) -> None:
 
 
 def _search(console: Console, database: Database, when: str) -> None:
-    name, found = run_search(database, BEFORE_AND_AFTER, JUDGED, BOTS[JUDGED], mode="dense", k=2)
+    name, found = search_bot(database, BEFORE_AND_AFTER, JUDGED, BOTS[JUDGED], mode="dense", k=2)
     console.print(Rule(f"{JUDGED}/{BOTS[JUDGED]} · {when}, by {name}", align="left"))
     show_results(console, BEFORE_AND_AFTER, name, "dense", found)
 

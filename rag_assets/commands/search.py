@@ -64,7 +64,7 @@ def search(
     if user == "":
         raise UsageError("--user is empty; leave it out to search without a user")
     with ready_database() as database:
-        name, found = run_search(database, query, tenant, bot, profile, mode.value, k, user, request_key)
+        name, found = search_bot(database, query, tenant, bot, profile, mode.value, k, user, request_key)
     payload = {
         "profile": name,
         "mode": mode.value,
@@ -75,7 +75,7 @@ def search(
     return CommandResult(payload, lambda console: show_results(console, query, name, mode.value, found))
 
 
-def run_search(
+def search_bot(
     database: Database,
     query: str,
     tenant: str,

@@ -11,7 +11,7 @@ from rag_assets.errors import EmbeddingError, InvalidArgument, ScopeError, Searc
 from rag_assets.retrieval.arguments import MAX_TOP_K, check_filters, check_share, check_whole, clean_query
 from rag_assets.retrieval.results import Retrieval, RetrievalResult
 from rag_assets.retrieval.scope import RetrievalScope
-from rag_assets.retrieval.steps import Steps, arun, ask, embed, run
+from rag_assets.retrieval.steps import Steps, adrive, ask, drive, embed
 from rag_assets.store.database import Database
 from rag_assets.store.lexical import lexical_text
 from rag_assets.store.search import (
@@ -100,7 +100,7 @@ class _PostgresRetriever:
         filters: Mapping[str, Any] | None = None,
     ) -> Retrieval:
         """See `Retriever.search`. Where the query cannot be embedded, hybrid mode searches by words alone."""
-        return run(self._database, self._steps(query, scope, top_k, filters))
+        return drive(self._database, self._steps(query, scope, top_k, filters))
 
     async def asearch(
         self,
@@ -110,7 +110,7 @@ class _PostgresRetriever:
         filters: Mapping[str, Any] | None = None,
     ) -> Retrieval:
         """See `search`."""
-        return await arun(self._database, self._steps(query, scope, top_k, filters))
+        return await adrive(self._database, self._steps(query, scope, top_k, filters))
 
     def _steps(
         self, query: str, scope: RetrievalScope, top_k: int, filters: Mapping[str, Any] | None

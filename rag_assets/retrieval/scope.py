@@ -11,7 +11,7 @@ from rag_assets.embedding.profiles import DEFAULT_PROFILE, EmbeddingProfile
 from rag_assets.errors import InvalidArgument, ProfileNotReady, ScopeError, UnknownBot
 from rag_assets.keys import check_key
 from rag_assets.retrieval.arguments import check_text
-from rag_assets.retrieval.steps import Steps, arun, ask, run
+from rag_assets.retrieval.steps import Steps, adrive, ask, drive
 from rag_assets.store.database import Database
 from rag_assets.store.profiles import to_profile
 from rag_assets.store.search import SpaceProfile, profiles_for_search
@@ -86,7 +86,7 @@ def open_scope(
         DatabaseUnavailable: after retries.
         DatabaseRefused: the role could bypass row-level security, or the schema is not there.
     """
-    return run(database, _opening(tenant, bot, profile, user_id, request_key))
+    return drive(database, _opening(tenant, bot, profile, user_id, request_key))
 
 
 async def aopen_scope(
@@ -98,7 +98,7 @@ async def aopen_scope(
     request_key: str | None = None,
 ) -> RetrievalScope:
     """As `open_scope`, for tasks of an event loop."""
-    return await arun(database, _opening(tenant, bot, profile, user_id, request_key))
+    return await adrive(database, _opening(tenant, bot, profile, user_id, request_key))
 
 
 def _opening(

@@ -1,7 +1,7 @@
 """A retrieval as steps: what it does is written once, and done by threads or by tasks.
 
 A retrieval is a generator. It yields what it needs, an embedding or rows of the database, is sent the answer or is
-thrown the error, and returns its result. `run` fetches the answers and waits for them; `arun` awaits them. Checks,
+thrown the error, and returns its result. `drive` fetches the answers and waits for them; `adrive` awaits them. Checks,
 order, retries and errors are therefore the same in both.
 """
 
@@ -57,7 +57,7 @@ def ask(scope: Scope, *statements: Statement) -> Steps[list[list[Any]]]:
     return rows
 
 
-def run(database: Database, steps: Steps[_T]) -> _T:
+def drive(database: Database, steps: Steps[_T]) -> _T:
     """Do the steps in this thread."""
     step = _begin(database, steps)
     while not isinstance(step, _Done):
@@ -70,7 +70,7 @@ def run(database: Database, steps: Steps[_T]) -> _T:
     return step.result
 
 
-async def arun(database: Database, steps: Steps[_T]) -> _T:
+async def adrive(database: Database, steps: Steps[_T]) -> _T:
     """Do the steps in this task; nothing in it holds up the event loop."""
     step = _begin(database, steps)
     while not isinstance(step, _Done):

@@ -17,7 +17,7 @@ from psycopg.rows import class_row, dict_row
 from rag_assets.store.database import Connection, Database, as_array
 from rag_assets.store.partitions import build_index, index_is_valid, partition_name
 from rag_assets.store.profiles import BuiltProfile
-from rag_assets.store.search import SearchRequest, run_search
+from rag_assets.store.search import SearchRequest, search_chunks
 from rag_assets.store.sql import first_row, query, scalar, scalars
 
 REFRESH_SHARE = 0.05  # statistics are counted anew once this share of chunks has come or gone
@@ -281,7 +281,7 @@ def tune_recall(database: Database, built: BuiltProfile, queries: int = 30) -> R
 
 def _nearest(connection: Connection, scope: dict[str, str], vector: NDArray[np.float32], *, exact: bool) -> set[Any]:
     request = SearchRequest(mode="dense", vector=vector, text="", top_k=10, exact=exact)
-    return {row.chunk_id for row in run_search(connection, scope, request)}
+    return {row.chunk_id for row in search_chunks(connection, scope, request)}
 
 
 def _keep_ef(database: Database, built: BuiltProfile, ef_search: int, recall: float | None) -> None:

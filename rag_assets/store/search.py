@@ -98,7 +98,7 @@ def profiles_for_search(tenant: str, bot: str, name: str | None, canary: bool) -
     return Statement(query("profile_for_search"), values, class_row(SpaceProfile))
 
 
-def run_search(connection: Connection, scope: Scope, request: SearchRequest) -> list[SearchRow]:
+def search_chunks(connection: Connection, scope: Scope, request: SearchRequest) -> list[SearchRow]:
     """Search under `scope` in one transaction and one round trip; best first.
 
     A scope that names no profile of its own tenant and space finds nothing.

@@ -25,7 +25,7 @@ from rag_assets.retrieval import LexicalRetriever, open_scope
 from rag_assets.store.database import Database
 from rag_assets.store.profiles import BuiltProfile
 from rag_assets.store.publication import Published, Publisher, StagedChunk, StagedVersion
-from rag_assets.store.search import SearchRequest, run_search
+from rag_assets.store.search import SearchRequest, search_chunks
 from rag_assets.store.sources import sources_overview
 from tests.support.corpora import Corpus, chunk_id
 from tests.support.worlds import ingested, rewrite
@@ -103,7 +103,7 @@ def test_a_reader_never_sees_two_versions_or_a_part_of_one(corpus: Corpus) -> No
                 for mode in ("lexical", "hybrid", "dense"):
                     vector = None if mode == "lexical" else VECTOR
                     request = SearchRequest(mode, vector, "pump", top_k=100)  # type: ignore[arg-type]
-                    found = run_search(connection, corpus.scope.settings, request)
+                    found = search_chunks(connection, corpus.scope.settings, request)
                     seen.append([row.content for row in found])
         return seen
 

@@ -25,7 +25,7 @@ from rag_assets.retrieval import (
 from rag_assets.store.database import Database, set_scope
 from rag_assets.store.partitions import partition_name
 from rag_assets.store.profiles import add_spec
-from rag_assets.store.search import SearchRequest, run_search
+from rag_assets.store.search import SearchRequest, search_chunks
 from tests.support.worlds import ingested
 
 RETRIEVERS = (DenseRetriever, LexicalRetriever, HybridRetriever)
@@ -117,7 +117,7 @@ def test_a_scope_with_an_unset_empty_or_forged_part_finds_nothing(
     with world.connect("app") as connection:
         for mode in ("lexical", "hybrid", "dense"):
             request = SearchRequest(mode, [1.0] + [0.0] * 63, "recovery code", top_k=100)  # type: ignore[arg-type]
-            assert run_search(connection, settings, request) == []
+            assert search_chunks(connection, settings, request) == []
 
 
 def test_without_any_setting_the_function_finds_nothing(world: Database) -> None:
@@ -225,11 +225,11 @@ def test_a_connection_forgets_the_scope_with_the_transaction(world: Database) ->
     scope = scope_of(world, "alpha")
     request = SearchRequest("lexical", None, "recovery code", top_k=5)
     with world.connect("app") as connection:
-        assert len(run_search(connection, scope.settings, request)) == 5
+        assert len(search_chunks(connection, scope.settings, request)) == 5
         assert connection.execute("SELECT * FROM rag.search('lexical', NULL, 'recovery', 10)").fetchall() == []
         assert connection.execute("SELECT count(*) FROM rag.knowledge_chunks").fetchone() == (0,)
         connection.rollback()
-        assert run_search(connection, {}, request) == []
+        assert search_chunks(connection, {}, request) == []
 
 
 def test_a_session_setting_left_by_another_borrower_is_overruled(world: Database) -> None:
@@ -238,10 +238,10 @@ def test_a_session_setting_left_by_another_borrower_is_overruled(world: Database
         connection.execute("SET rag.tenant = 'beta'")
         connection.execute("SET rag.bot = 'support'")
         connection.commit()
-        found = run_search(connection, scope_of(world, "alpha").settings, request)
+        found = search_chunks(connection, scope_of(world, "alpha").settings, request)
         assert len(found) == 30
         assert all("AAA-111" in row.content for row in found)
-        assert run_search(connection, {}, request) == [], "an empty scope must not inherit the session's"
+        assert search_chunks(connection, {}, request) == [], "an empty scope must not inherit the session's"
 
 
 def test_the_ingest_role_writes_only_into_its_own_tenant(world: Database) -> None:

@@ -19,7 +19,7 @@ from rag_assets.store.database import Database
 from rag_assets.store.indexes import LexicalReport, refresh_lexical
 from rag_assets.store.profiles import add_spec
 from rag_assets.store.publication import Published, Publisher, StagedChunk, StagedVersion
-from rag_assets.store.search import SearchRequest, SearchRow, run_search
+from rag_assets.store.search import SearchRequest, SearchRow, search_chunks
 from rag_assets.store.tenants import add_tenant
 
 _NAMES = UUID(int=0)
@@ -85,7 +85,7 @@ class Corpus:
         return refresh_lexical(self.database, self.built)
 
     def search(self, request: SearchRequest) -> list[SearchRow]:
-        return run_search(self.app, self.scope.settings, request)
+        return search_chunks(self.app, self.scope.settings, request)
 
     def words(self, text: str, top_k: int = 10, filters: Mapping[str, Any] | None = None) -> list[SearchRow]:
         """Lexical search for a text that `lexical_text` has prepared."""
