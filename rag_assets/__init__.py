@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from rag_assets.embedding.profiles import EmbeddingProfile, make_profile
     from rag_assets.errors import (
         CostCeilingReached,
+        DatabaseFailed,
         DatabaseRefused,
         DatabaseUnavailable,
         EmbeddingError,
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
         RagError,
         RootUnreadable,
         ScopeError,
-        SearchFailed,
         SourceError,
         TextRefused,
         TokenizerUnavailable,
@@ -60,6 +60,7 @@ __all__ = [
     "ChunkingSpec",
     "CostCeilingReached",
     "Database",
+    "DatabaseFailed",
     "DatabaseRefused",
     "DatabaseUnavailable",
     "DenseRetriever",
@@ -86,7 +87,6 @@ __all__ = [
     "Retriever",
     "RootUnreadable",
     "ScopeError",
-    "SearchFailed",
     "Settings",
     "SourceError",
     "TextRefused",

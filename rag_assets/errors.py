@@ -9,7 +9,7 @@ RagError
 │   └── InvalidProfile    a profile that could never be built
 ├── DatabaseRefused       a server, schema or role that this product must not run on
 ├── DatabaseUnavailable   no server could be reached or started
-├── SearchFailed          the database failed at a search that was well-formed
+├── DatabaseFailed        the database failed at something that was well-formed
 ├── SourceError
 │   ├── RootUnreadable    a source root that could not be listed; never the same as an empty one
 │   ├── UnsupportedFormat no parser takes these bytes
@@ -76,8 +76,8 @@ class DatabaseUnavailable(RagError):
     """No server answered, or the embedded one could not be started."""
 
 
-class SearchFailed(RagError):
-    """The database answered a well-formed search with an error that another try would meet again; it says which."""
+class DatabaseFailed(RagError):
+    """The database answered something well-formed with an error that another try would meet again; it says which."""
 
 
 class SourceError(RagError):

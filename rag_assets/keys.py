@@ -10,6 +10,11 @@ KEY_PATTERN = r"[a-z0-9][a-z0-9_-]{0,62}"
 _KEY = re.compile(KEY_PATTERN)
 
 
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 100 else f"{text[:100]}…"
+
+
 def check_key(value: str, kind: str) -> str:
     """Return `value` if it is a valid key.
 
@@ -21,7 +26,8 @@ def check_key(value: str, kind: str) -> str:
     """
     if not isinstance(value, str) or not _KEY.fullmatch(value):
         raise InvalidKey(
-            f"{kind} key {value!r} is not valid: use 1 to 63 of a-z, 0-9, '-' and '_', starting with a letter or digit",
+            f"{kind} key {_shown(value)} is not valid: use 1 to 63 of a-z, 0-9, '-' and '_', starting with a letter "
+            "or digit",
             kind,
         )
     return value

@@ -640,8 +640,8 @@ LEFT JOIN rag.embedding_profiles p ON p.knowledge_space_id = k.id AND p.status <
 WHERE k.tenant_id = %(tenant)s AND k.bot_id = %(bot)s AND k.name = 'default'
 
 -- searched_spec --
--- What tells the model of a profile from that of another.
-SELECT name, provider, model, dimensions FROM rag.embedding_profiles WHERE id = %(profile)s
+-- What the profile of a scope is, to be compared with what the scope carries.
+SELECT to_jsonb(p) AS spec FROM rag.embedding_profiles p WHERE p.id = %(profile)s
 
 -- search --
 -- All of it happens in the function, which reads the scope from the transaction.

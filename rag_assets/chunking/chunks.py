@@ -11,6 +11,7 @@ from rag_assets.chunking.recursive import recursive_spans
 from rag_assets.chunking.spec import ChunkingSpec
 from rag_assets.chunking.walk import Span, window_spans
 from rag_assets.documents.model import Chunk, Document
+from rag_assets.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from rag_assets.chunking.strategies import Cutting
@@ -39,8 +40,13 @@ def chunk_document(document: Document, spec: ChunkingSpec) -> list[Chunk]:
     `recursive` without it, the header row of a table or the question that the chunk continues.
 
     Raises:
+        InvalidArgument: an argument is of the wrong kind.
         TokenizerUnavailable: the tokenizer cannot be loaded.
     """
+    if not isinstance(document, Document):
+        raise InvalidArgument(f"document must be a Document, got {type(document).__name__}", "document")
+    if not isinstance(spec, ChunkingSpec):
+        raise InvalidArgument(f"spec must be a ChunkingSpec, got {type(spec).__name__}", "spec")
     outline = Outline(document.blocks)
     if spec.strategy == "recursive":
         return _recursive(document, outline, spec)

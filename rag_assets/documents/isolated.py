@@ -32,7 +32,7 @@ from rag_assets.documents.model import Block, Document, Media, Record
 from rag_assets.documents.normalize import normalize
 from rag_assets.documents.sniff import CONTAINER_MAGIC
 from rag_assets.documents.worker import LENGTHS, READY, RETIRED, ParseTask, Setup
-from rag_assets.errors import ParserUnavailable, SourceError
+from rag_assets.errors import InvalidArgument, ParserUnavailable, SourceError
 from rag_assets.settings import load_settings
 
 __all__ = ["close_workers", "parse_file"]
@@ -53,9 +53,11 @@ def parse_file(data: bytes, name: str, content_type: str | None = None) -> list[
     """Return the records of one file like `registry.parse`, and a failed one for whatever is wrong with the file.
 
     Raises:
+        InvalidArgument: names the argument that is of the wrong kind.
         UsageError: a setting has a wrong value.
         ParserUnavailable: no worker process could be started; nothing is known about the file.
     """
+    _check(data, name, content_type)
     name = normalize(name)
     try:
         if _runs_here(data, name, content_type):
@@ -63,6 +65,15 @@ def parse_file(data: bytes, name: str, content_type: str | None = None) -> list[
     except SourceError as error:
         return [failed("", name, str(error))]
     return _pool.parse(data, ParseTask(name, content_type, load_settings().parse_seconds))
+
+
+def _check(data: object, name: object, content_type: object) -> None:
+    if not isinstance(data, bytes | bytearray | memoryview):
+        raise InvalidArgument(f"data must be bytes, got {type(data).__name__}", "data")
+    if not isinstance(name, str):
+        raise InvalidArgument(f"name must be a string, got {name!r}", "name")
+    if content_type is not None and not isinstance(content_type, str):
+        raise InvalidArgument(f"content_type must be a string or None, got {content_type!r}", "content_type")
 
 
 def close_workers() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from email.message import Message
 from pathlib import PurePosixPath
 from urllib.parse import unquote, urlsplit
@@ -16,6 +17,11 @@ def suffix(name: str) -> str:
     """Return the suffix of a file name, path or URI, in lower case with its dot, or `""`."""
     path = unquote(urlsplit(name).path) if is_web(name) else name
     return PurePosixPath(path.replace("\\", "/")).suffix.lower()
+
+
+def is_target(value: object) -> bool:
+    """Whether it is `"module:attribute"`."""
+    return isinstance(value, str) and re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", value) is not None
 
 
 def media_type(content_type: str | None) -> str:

@@ -14,7 +14,8 @@ from collections.abc import Callable
 from importlib.metadata import entry_points
 from typing import Any
 
-from rag_assets.errors import ParseError, UsageError
+from rag_assets.documents.names import is_target
+from rag_assets.errors import InvalidArgument, ParseError, UsageError
 
 ENTRY_POINTS = "rag_assets.ocr"
 OcrEngine = Callable[[bytes, str | None], str | None]
@@ -29,8 +30,11 @@ def register_ocr(engine: OcrEngine | str | None) -> None:
     environment of this process: `RAG_PARSE_SECONDS`, `RAG_PARSE_MEMORY_MB` and `RAG_PARSE_ENV` raise them.
 
     Raises:
+        InvalidArgument: it is neither callable nor `"module:attribute"`.
         UsageError: the engine cannot be handed to another process; pass `"module:attribute"` instead.
     """
+    if engine is not None and not callable(engine) and not is_target(engine):
+        raise InvalidArgument(f'engine must be callable or "module:attribute", got {engine!r}', "engine")
     if getattr(engine, "__module__", "") == "__main__":
         raise UsageError(f'the OCR engine {engine!r} is in __main__: move it to a module, or give "module:attribute"')
     try:

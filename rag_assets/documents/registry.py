@@ -6,19 +6,21 @@ could crash or hang this one.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from rag_assets.documents.building import failed
 from rag_assets.documents.containers import container_format
 from rag_assets.documents.formats import BUILTIN_FORMATS, Format, Parser
+from rag_assets.documents.given import checked
 from rag_assets.documents.model import Record
-from rag_assets.documents.names import is_web, media_type, suffix
+from rag_assets.documents.names import is_target, is_web, media_type, suffix
 from rag_assets.documents.normalize import normalize
 from rag_assets.documents.quality import with_quality
 from rag_assets.documents.sniff import CONTAINER_MAGIC, binary_kind, media_kind
 from rag_assets.documents.version import PARSER_VERSION
-from rag_assets.errors import ParseError, UnsupportedFormat
+from rag_assets.errors import InvalidArgument, ParseError, UnsupportedFormat
 
 __all__ = ["PARSER_VERSION", "added_formats", "choose", "parse", "register_parser", "supported", "supported_suffixes"]
 
@@ -54,8 +56,42 @@ def register_parser(
     it is imported on first use and isolated like the built-in ones (see `isolated.py`); given as a function it
     always runs in the process that registered it. `matches` looks at the first 1,024 bytes (leading white
     space and UTF-8 mark removed) and wins over the declared type and the suffix.
+
+    A parser is known to the process that registers it. Every one that ingests has to: files of its suffixes are not
+    read where nobody has registered it, and what was read of them is kept.
+
+    Raises:
+        InvalidArgument: names the argument that could never work.
     """
-    added = Format(name, parser, frozenset(suffixes), frozenset(content_types), matches)
+    suffixes, content_types = _words(suffixes, "suffixes"), _words(content_types, "content_types")
+    if not isinstance(name, str) or not name.strip():
+        raise InvalidArgument(f"name must be a string that names the format, got {name!r}", "name")
+    if not callable(parser) and not is_target(parser):
+        raise InvalidArgument(f'parser must be callable or "module:function", got {parser!r}', "parser")
+    if matches is not None and not callable(matches):
+        raise InvalidArgument(f"matches must be callable, got {matches!r}", "matches")
+    for one in suffixes:
+        if not re.fullmatch(r"\.[^\s./]+", one) or one != one.lower():
+            raise InvalidArgument(f"suffixes: {one!r} is none; write it as .txt, in lower case", "suffixes")
+    for one in content_types:
+        if not re.fullmatch(r"[^\s/;]+/[^\s/;]+", one) or one != one.lower():
+            raise InvalidArgument(f"content_types: {one!r} is none; write it as text/plain", "content_types")
+    if not suffixes and not content_types and matches is None:
+        raise InvalidArgument("suffixes, content_types or matches has to say which files it takes", "suffixes")
+    add_registered(Format(name, parser, frozenset(suffixes), frozenset(content_types), matches))
+
+
+def _words(words: object, argument: str) -> list[str]:
+    if isinstance(words, str) or not isinstance(words, Iterable):
+        raise InvalidArgument(f"{argument} must be a list of strings, got {words!r}", argument)
+    listed = list(words)
+    if not all(isinstance(word, str) for word in listed):
+        raise InvalidArgument(f"{argument} must be a list of strings, got {words!r}", argument)
+    return listed
+
+
+def add_registered(added: Format) -> None:
+    """Make a format known that somebody has registered, here or in the process that started this one."""
     add(added)
     _registry.added.append(added)
 
@@ -70,7 +106,7 @@ def add(added: Format) -> None:
 
 
 def added_formats() -> tuple[Format, ...]:
-    """Return what `register` has added, in order."""
+    """Return what has been registered, in order."""
     return tuple(_registry.added)
 
 
@@ -102,6 +138,8 @@ def parse(data: bytes, name: str, content_type: str | None = None) -> list[Recor
         return [failed("", name, f"it is {kind}, not {chosen.name}")]
     try:
         records = chosen.load()(data, name, content_type)
+        if chosen in _registry.added:
+            records = checked(records, chosen.name)
     except ParseError as error:
         return [failed("", name, str(error))]
     except MemoryError:
@@ -109,7 +147,7 @@ def parse(data: bytes, name: str, content_type: str | None = None) -> list[Recor
             failed("", name, f"the {chosen.name} parser needs more memory than a file may take (RAG_PARSE_MEMORY_MB)")
         ]
     # Whatever a parser library raises for one damaged file must not stop the files after it.
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         return [failed("", name, f"the {chosen.name} parser failed: {type(error).__name__}: {error}")]
     if not records:
         return [Record(key="", name=name, status="no_text", error="the file holds no records")]

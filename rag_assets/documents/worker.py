@@ -23,7 +23,7 @@ from rag_assets.documents import ocr
 from rag_assets.documents.building import failed
 from rag_assets.documents.formats import Format
 from rag_assets.documents.model import Record
-from rag_assets.documents.registry import add, parse
+from rag_assets.documents.registry import add_registered, parse
 from rag_assets.errors import SourceError
 
 LENGTHS = struct.Struct("!QQ")  # bytes of the pickled task, bytes of the data
@@ -118,7 +118,7 @@ def _failure(task: ParseTask, reason: str) -> bytes:
 def install(setup: Setup) -> None:
     """Make known what the other process has registered."""
     for added in setup.formats:
-        add(added)
+        add_registered(added)
     ocr.use(setup.engine)
 
 

@@ -82,3 +82,5 @@ def _check(database: object, tenant: str, bot: str, profile: str, roots: object)
     check_key(profile, "profile")
     if isinstance(roots, str | Path) or not isinstance(roots, Sequence):
         raise InvalidArgument(f"roots must be a list of paths and addresses, got {roots!r}", "roots")
+    if not all(isinstance(root, str | Path) for root in roots):
+        raise InvalidArgument(f"roots must be paths and addresses, got {roots!r}", "roots")

@@ -10,8 +10,9 @@ from uuid import UUID
 from rag_assets.documents.checksum import bytes_checksum, document_checksum
 from rag_assets.documents.isolated import parse_file
 from rag_assets.documents.model import Record
+from rag_assets.documents.names import is_web
 from rag_assets.documents.page_signature import signature_of
-from rag_assets.documents.registry import PARSER_VERSION
+from rag_assets.documents.registry import PARSER_VERSION, supported
 from rag_assets.embedding.models import MEDIA_PAGES
 from rag_assets.errors import RootUnreadable, SourceError
 from rag_assets.progress import stage
@@ -68,7 +69,8 @@ def decide(listing: RootListing, known: dict[str, FileState], elsewhere: Contain
 
     A file whose size, time and parser are the same is not read again, nor is one that another root of the
     space has covered in this scan: `elsewhere`. What lies under a folder that could not be listed counts as
-    there, because not seeing it is no proof that it has gone.
+    there, because not seeing it is no proof that it has gone; nor is that this process has no parser for it, which
+    another one had.
     """
     to_read: list[SourceFile] = []
     kept: list[SourceFile] = []
@@ -84,8 +86,13 @@ def decide(listing: RootListing, known: dict[str, FileState], elsewhere: Contain
         (kept if same else to_read).append(file)
     listed = {file.uri for file in listing.files}
     hidden = tuple(error.uri for error in listing.errors)
-    gone = tuple(uri for uri in known if uri not in listed and not _under(uri, hidden))
+    gone = tuple(uri for uri in known if uri not in listed and _is_seen(uri) and not _under(uri, hidden))
     return RootChanges(tuple(to_read), tuple(file.uri for file in kept), gone)
+
+
+def _is_seen(uri: str) -> bool:
+    """Whether a listing would name the file if it were there."""
+    return is_web(uri) or supported(uri)
 
 
 def _under(uri: str, hidden: Sequence[str]) -> bool:

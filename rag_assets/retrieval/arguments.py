@@ -8,6 +8,7 @@ import operator
 import re
 from collections.abc import Collection, Mapping
 from typing import Any
+from uuid import UUID
 
 from rag_assets.errors import InvalidArgument
 
@@ -98,9 +99,15 @@ def check_filters(filters: object) -> Mapping[str, Any]:
         elif isinstance(value, str | bytes | Mapping) or not isinstance(value, Collection):
             raise InvalidArgument(f"filters: {name!r} must be a list, got {value!r}", "filters")
         else:
-            checked[name] = [str(item) for item in value]
+            checked[name] = [_item(name, item) for item in value]
     _require_json(checked)
     return checked
+
+
+def _item(name: str, value: object) -> str:
+    if not isinstance(value, str | UUID):
+        raise InvalidArgument(f"filters: {name!r} must hold strings, got {value!r}", "filters")
+    return str(value)
 
 
 def _require_json(filters: Mapping[str, Any]) -> None:

@@ -7,17 +7,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, get_args
 
 from rag_assets.embedding.protocol import Caller, Embedded
-from rag_assets.errors import EmbeddingError, InvalidArgument, ScopeError, SearchFailed
+from rag_assets.errors import DatabaseFailed, EmbeddingError, InvalidArgument, ScopeError
 from rag_assets.retrieval.arguments import MAX_TOP_K, check_filters, check_share, check_whole, clean_query
 from rag_assets.retrieval.results import Retrieval, RetrievalResult
 from rag_assets.retrieval.scope import RetrievalScope
 from rag_assets.retrieval.steps import Steps, adrive, ask, drive, embed
 from rag_assets.store.database import Database
 from rag_assets.store.lexical import lexical_text
+from rag_assets.store.profiles import to_profile
 from rag_assets.store.search import (
     Fusion,
     Mode,
-    SearchedSpec,
     SearchRequest,
     SearchRow,
     search_statement,
@@ -46,7 +46,7 @@ class Retriever(Protocol):
             ScopeError: without a scope, or its profile is not the one that its `profile_id` names.
             InvalidArgument: names the argument that is out of bounds, unknown or of the wrong kind.
             DatabaseUnavailable: after retries; nothing was widened.
-            DatabaseRefused, SearchFailed: the server, its schema or the role cannot be searched with; it says why.
+            DatabaseRefused, DatabaseFailed: the server, its schema or the role cannot be searched with; it says why.
             EmbeddingError: the query cannot be embedded, and this retriever has nothing else to search by.
         """
         ...
@@ -84,7 +84,7 @@ class _PostgresRetriever:
             InvalidArgument: names the argument that is out of bounds or of the wrong kind.
         """
         if not isinstance(database, Database):
-            raise InvalidArgument(f"database must be a rag_assets.Database, got {database!r}", "database")
+            raise InvalidArgument(f"database must be a rag_assets.Database, got {type(database).__name__}", "database")
         if fusion not in get_args(Fusion):
             raise InvalidArgument(f"fusion must be one of {', '.join(get_args(Fusion))}, got {fusion!r}", "fusion")
         self._database = database
@@ -188,7 +188,7 @@ def _searching(scope: RetrievalScope, request: SearchRequest) -> Steps[list[Sear
     """The rows of a search, if the query was embedded by the model of the profile that was searched."""
     try:
         specs, rows = yield from ask(scope.settings, searched_spec(scope.profile_id), search_statement(request))
-    except SearchFailed:  # a vector of another length, perhaps
+    except DatabaseFailed:  # a vector of another length, perhaps
         (specs,) = yield from ask(scope.settings, searched_spec(scope.profile_id))
         _require_same_profile(scope, specs)
         raise
@@ -197,12 +197,12 @@ def _searching(scope: RetrievalScope, request: SearchRequest) -> Steps[list[Sear
     return found
 
 
-def _require_same_profile(scope: RetrievalScope, specs: Sequence[SearchedSpec]) -> None:
-    mine = SearchedSpec(scope.profile.name, scope.profile.provider, scope.profile.model, scope.profile.dimensions)
-    if specs and specs[0] != mine:
+def _require_same_profile(scope: RetrievalScope, rows: Sequence[Any]) -> None:
+    # The whole of it, not its hash: a profile is frozen, but not the dictionaries in it.
+    if rows and to_profile(rows[0].spec) != scope.profile:
         raise ScopeError(
-            f"the scope carries the profile {mine.name!r} and names another, {specs[0].name!r}: two models would meet "
-            "in one search. Make it with open_scope",
+            f"scope names the profile {rows[0].spec['name']!r} and carries another, {scope.profile.name!r}: two models "
+            "could meet in one search. Make it with open_scope",
             "scope",
         )
 

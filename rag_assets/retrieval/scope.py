@@ -43,7 +43,7 @@ class RetrievalScope:
         check_key(self.bot_id, "bot")
         if not isinstance(self.knowledge_space_id, UUID):
             raise ScopeError("a scope needs the id of a knowledge space", "knowledge_space_id")
-        if not isinstance(self.profile_id, int) or isinstance(self.profile_id, bool):
+        if type(self.profile_id) is not int or not 0 <= self.profile_id < 2**63:
             raise ScopeError("a scope needs the id of a profile", "profile_id")
         if not isinstance(self.profile, EmbeddingProfile):
             raise ScopeError("a scope needs its profile, which says how a query is embedded", "profile")
@@ -121,7 +121,8 @@ def _opening(
         wanted = f"profile {profile!r}" if profile else "active profile"
         raise ProfileNotReady(
             f"bot {bot!r} of tenant {tenant!r} has no {wanted} that is ready. Build one with: "
-            f"rag ingest --tenant {tenant} --bot {bot} --profile {profile or DEFAULT_PROFILE}"
+            f"rag ingest --tenant {tenant} --bot {bot} --profile {profile or DEFAULT_PROFILE} "
+            "(rag profile list shows which there are)"
         )
     return RetrievalScope(tenant, bot, chosen.space_id, chosen.profile_id, to_profile(chosen.spec), user_id)
 

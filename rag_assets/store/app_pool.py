@@ -66,7 +66,7 @@ class AppPool:
         Raises:
             DatabaseUnavailable: after several attempts, or no connection became free in time.
             DatabaseRefused: the role could bypass row-level security, or the schema is not there.
-            SearchFailed: any other error of the database.
+            DatabaseFailed: any other error of the database.
         """
 
         def attempt() -> list[list[Any]]:

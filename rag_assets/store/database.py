@@ -36,6 +36,13 @@ _EMBEDDED_DATABASE = "rag"
 _BUILTIN_LOCALE = psycopg.sql.SQL(" LOCALE_PROVIDER builtin BUILTIN_LOCALE 'C.UTF-8' LOCALE 'C.UTF-8'")
 
 
+def _whole(connections: object) -> int:
+    if not isinstance(connections, int) or isinstance(connections, bool) or connections < 1:
+        text = f"search_connections must be a whole number of at least 1, got {connections!r}"
+        raise InvalidArgument(text, "search_connections")
+    return connections
+
+
 def checked_url(url: str, name: str) -> str:
     """`url` if it is one that the driver understands.
 
@@ -43,11 +50,15 @@ def checked_url(url: str, name: str) -> str:
         InvalidArgument: it is none. The text does not repeat it, because it may hold a password.
     """
     try:
-        if url and conninfo.conninfo_to_dict(url):
+        if url and "@" not in str(conninfo.conninfo_to_dict(url).get("host", "")):
             return url
-    except (psycopg.ProgrammingError, TypeError, AttributeError):
+    except (psycopg.ProgrammingError, TypeError, ValueError, AttributeError):
         pass  # raised below: in here the error would keep the driver's as its context, which repeats the URL
-    raise InvalidArgument(f"{name} is no connection URL; write it as postgresql://user:password@host/database", name)
+    raise InvalidArgument(
+        f"{name} is no connection URL; write it as postgresql://user:password@host/database, "
+        "with special characters of the password as %40 and the like",
+        name,
+    )
 
 
 def with_database(url: str, database: str) -> str:
@@ -71,7 +82,7 @@ class Database:
         """
         self.url = checked_url(url, "url")
         self.app_url = checked_url(app_url, "app_url") if app_url else None
-        self.search_connections = search_connections
+        self.search_connections = _whole(search_connections)
         self._making = Lock()
         self._app: AppPool | None = None
         self._app_process = 0
@@ -147,7 +158,7 @@ class Database:
         Raises:
             DatabaseUnavailable: after several attempts, or no connection became free within 30 s.
             DatabaseRefused: the role could bypass row-level security, or the schema is not there.
-            SearchFailed: any other error of the database.
+            DatabaseFailed: any other error of the database.
         """
         with self._making:
             # A forked process must not talk over its parent's connections.
@@ -173,12 +184,16 @@ class Database:
     def close(self) -> None:
         """Close the connections that threads share; whoever asks again gets new ones."""
         self._ingest.close()
-        if self._app is not None:
-            self._app.close()
+        with self._making:
+            # What ended with its event loop goes; and what a parent process opened is the parent's.
+            self._async_apps = {loop: pool for loop, pool in self._async_apps.items() if not loop.is_closed()}
+            mine = self._app if self._app_process == os.getpid() else None
+        if mine is not None:
+            mine.close()
 
     async def aclose(self) -> None:
         """Close the connections that tasks of the running event loop share, and those of `close`."""
-        pool = self._async_apps.pop(asyncio.get_running_loop(), None)
+        pool = self._async_apps.get(asyncio.get_running_loop())
         if pool is not None:
             await pool.close()
         self.close()

@@ -1,5 +1,4 @@
-"""Errors of the database's driver, turned into ours: none of the driver's own leaves a search, and of those
-that say that the server is away none leaves at all."""
+"""Errors of the database's driver, turned into ours: none of the driver's own leaves a search."""
 
 from __future__ import annotations
 
@@ -9,8 +8,9 @@ from contextlib import contextmanager
 import psycopg
 from psycopg import errors
 
-from rag_assets.errors import DatabaseRefused, DatabaseUnavailable, RagError, SearchFailed
+from rag_assets.errors import DatabaseFailed, DatabaseRefused, DatabaseUnavailable, RagError
 
+_ROLE = "rag_app"
 _NO_SCHEMA = (errors.InvalidSchemaName, errors.UndefinedTable, errors.UndefinedColumn, errors.UndefinedFunction)
 
 
@@ -20,31 +20,41 @@ def first_line(error: Exception) -> str:
     return lines[0] if lines else type(error).__name__
 
 
-def failure_of(error: psycopg.Error, what: str) -> RagError:
-    """What an error of the driver means for somebody who searches `what`, a database's description."""
+def failure_of(error: psycopg.Error, what: str, doing: str = "the search did not reach") -> RagError:
+    """What an error of the driver means for somebody who works on `what`, a database's description; `doing` begins the
+    text where the server is away."""
     said = first_line(error)
+    if _ROLE in said and isinstance(error, psycopg.OperationalError):  # before the first statement: no code tells it
+        return DatabaseRefused(f"{what} does not let this login search ({said}); grant it the role {_ROLE}")
+    if isinstance(error, errors.ReadOnlySqlTransaction):
+        return DatabaseRefused(f"{what} is read-only ({said}); ingest into the primary server")
+    if isinstance(error, errors.QueryCanceled):  # it would be cancelled again
+        return DatabaseFailed(f"{what} took longer than it allows: {said}")
     if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
-        return DatabaseUnavailable(f"the search did not reach {what}: {said}")
+        return DatabaseUnavailable(f"{doing} {what}: {said}")
     if isinstance(error, _NO_SCHEMA):
         return DatabaseRefused(f"{what} has no rag-assets schema of this version ({said}); bring it there with: rag up")
     if isinstance(error, errors.InsufficientPrivilege):
-        return DatabaseRefused(f"{what} does not let this login search ({said}); grant it the role rag_app")
-    return SearchFailed(f"{what} failed at the search: {said} ({type(error).__name__})")
+        return DatabaseRefused(f"{what} does not let this login do that ({said}); grant it the role {_ROLE}")
+    return DatabaseFailed(f"{what} failed: {said} ({type(error).__name__})")
 
 
 @contextmanager
 def available(failure: str, what: str) -> Iterator[None]:
-    """Around connecting to `what`, a database's description, and working there: a server that is away or breaks off
-    is an error of ours, which begins with `failure`; what else the driver raises is a fault of ours and stays."""
+    """Around connecting to `what`, a database's description, and working there: errors of the driver leave as ours,
+    those of a server that is away beginning with `failure`. What a constraint or a type refuses stays as it is: whoever
+    writes knows what it means."""
     try:
         yield
-    except (psycopg.OperationalError, psycopg.InterfaceError) as error:
-        raise DatabaseUnavailable(f"{failure} {what}: {first_line(error)}") from error
+    except (psycopg.IntegrityError, psycopg.DataError):
+        raise
+    except psycopg.Error as error:
+        raise failure_of(error, what, failure) from error
 
 
 @contextmanager
 def as_ours(what: str) -> Iterator[None]:
-    """Errors of the driver inside leave as `failure_of` them; around `await` too."""
+    """Errors of the driver inside a search leave as `failure_of` them; around `await` too."""
     try:
         yield
     except psycopg.Error as error:

@@ -60,16 +60,6 @@ class SearchRow:
 
 
 @dataclass(frozen=True)
-class SearchedSpec:
-    """What decides which vectors a profile holds, as far as a query of another model could be mistaken for its own."""
-
-    name: str
-    provider: str
-    model: str
-    dimensions: int
-
-
-@dataclass(frozen=True)
 class SpaceProfile:
     """A profile that may answer in a bot's space; `profile_id` and `status` are None where the space has none."""
 
@@ -88,8 +78,9 @@ def search_statement(request: SearchRequest) -> Statement:
 
 
 def searched_spec(profile_id: int) -> Statement:
-    """What the profile is; its row, a `SearchedSpec`, is missing where the scope may not see it."""
-    return Statement(query("searched_spec"), {"profile": profile_id}, class_row(SearchedSpec))
+    """What the profile is; its row, with the columns of the profile as `spec`, is missing where the scope may not see
+    it."""
+    return Statement(query("searched_spec"), {"profile": profile_id})
 
 
 def profiles_for_search(tenant: str, bot: str, name: str | None, canary: bool) -> Statement:

@@ -2,12 +2,15 @@ from __future__ import annotations
 
 import io
 import zipfile
+from typing import Any
 
 import pytest
 
-from rag_assets.documents.model import Record
-from rag_assets.documents.registry import choose, parse, supported
-from rag_assets.errors import UnsupportedFormat
+from rag_assets.chunking import ChunkingSpec, chunk_document
+from rag_assets.documents.isolated import parse_file
+from rag_assets.documents.model import Block, Document, Record
+from rag_assets.documents.registry import choose, parse, register_parser, supported
+from rag_assets.errors import InvalidArgument, UnsupportedFormat
 
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"
 
@@ -104,3 +107,72 @@ def test_a_parser_that_runs_out_of_memory_fails_one_file(monkeypatch: pytest.Mon
 def test_blank_bytes_hold_no_text_however_many_there_are() -> None:
     assert one(b"\n" * 5000, "a.txt").error == "the file is empty"
     assert one(b"\n" * 5000 + b"x", "a.txt").status == "ready"
+
+
+def _given(result: Any, name: str = "given") -> list[Record]:
+    register_parser(name, lambda *_: result() if callable(result) else result, suffixes=[f".{name}-in-a-test"])
+    return parse(b"some bytes", f"a.{name}-in-a-test")
+
+
+def _exits() -> None:
+    raise SystemExit(3)
+
+
+@pytest.mark.parametrize(
+    ("result", "says"),
+    [
+        ("x", "not a list of Records"),
+        (["x"], "not a list of Records"),
+        ([Record("", "n", "zz")], "its status is 'zz'"),  # type: ignore[arg-type]
+        ([Record("", "n", "ready")], "has no Document"),
+        ([Record("", "n", "ready", Document(b"bytes"))], "must be strings"),  # type: ignore[arg-type]
+        ([Record("", "n", "ready", Document("a\x00b"))], "holds NUL"),
+        ([Record("", "n", "ready", Document("a\ud800b"))], "surrogate"),
+        ([Record("", "n", "ready", Document(" "))], "holds no text"),
+        ([Record("", "n", "ready", Document("abc", blocks=(Block("paragraph", 0, 99),)))], "no part of a text of 3"),
+        ([Record("", "n", "ready", Document("abc", metadata={"x": object()}))], "no JSON"),
+        ([Record("k", "n", "no_text"), Record("k", "n", "no_text")], "two records have this key"),
+        (_exits, "SystemExit"),
+    ],
+)
+def test_what_a_registered_parser_gives_back_wrongly_fails_that_file_alone(result: Any, says: str) -> None:
+    (record,) = _given(result)
+    assert record.status == "failed"
+    assert says in (record.error or "")
+
+
+@pytest.mark.parametrize(
+    ("argument", "options"),
+    [
+        ("name", {"name": None}),
+        ("parser", {"parser": 3}),
+        ("parser", {"parser": "nomodule"}),
+        ("suffixes", {"suffixes": ".note"}),
+        ("suffixes", {"suffixes": ["note"]}),
+        ("suffixes", {"suffixes": [".Note"]}),
+        ("suffixes", {"suffixes": [""]}),
+        ("suffixes", {"suffixes": [3]}),
+        ("suffixes", {"suffixes": []}),
+        ("content_types", {"content_types": "x/y"}),
+        ("content_types", {"content_types": ["note"]}),
+        ("matches", {"matches": "note"}),
+    ],
+)
+def test_a_parser_that_could_never_be_called_is_refused_when_it_is_registered(argument: str, options: Any) -> None:
+    given = {"name": "refused", "parser": lambda *_: [], "suffixes": [".refused"]} | options
+    with pytest.raises(InvalidArgument) as refused:
+        register_parser(given.pop("name"), given.pop("parser"), **given)
+    assert refused.value.argument == argument
+    assert not supported("a.refused")
+
+
+@pytest.mark.parametrize("arguments", [("text", "a.md"), (None, "a.md"), (b"x", None), (b"x", "a.md", 3)])
+def test_wrong_arguments_of_parse_file_are_named(arguments: Any) -> None:
+    with pytest.raises(InvalidArgument):
+        parse_file(*arguments)
+
+
+@pytest.mark.parametrize(("document", "spec"), [("text", ChunkingSpec(size=100, overlap=0)), (Document("x"), None)])
+def test_wrong_arguments_of_chunk_document_are_named(document: Any, spec: Any) -> None:
+    with pytest.raises(InvalidArgument):
+        chunk_document(document, spec)

@@ -226,7 +226,32 @@ def test_each_event_loop_has_its_own_connections_and_a_closed_one_leaves_none(wo
 
     with ThreadPoolExecutor(3) as pool:
         assert list(pool.map(lambda _: in_loop(world, work), range(6))) == [8] * 6
+    world.close()
     assert world._async_apps == {}
+
+
+def test_tasks_that_wait_while_it_is_closed_leave_no_connection_behind(world: Database) -> None:
+    narrow = Database(world.url, search_connections=2)
+    retriever = LexicalRetriever(narrow)
+
+    async def storm() -> int:
+        scope = await aopen_scope(narrow, "acme", "support")
+        tasks = [asyncio.create_task(retriever.asearch("pump", scope)) for _ in range(40)]
+        await asyncio.sleep(0.01)
+        await narrow.aclose()
+        found = await asyncio.gather(*tasks)
+        await narrow.aclose()
+        with psycopg.connect(world.url) as connection:
+            row = connection.execute(
+                "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'rag-assets app' "
+                "AND datname = current_database()"
+            ).fetchone()
+        assert row is not None
+        assert row[0] == 0
+        return sum(len(one) for one in found)
+
+    world.close()
+    assert asyncio.run(storm()) == 40 * 8
 
 
 def test_of_tasks_in_two_tenants_scopes_none_sees_the_others_words(world: Database, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,13 +14,13 @@ import pytest
 
 from rag_assets.embedding.profiles import make_profile
 from rag_assets.errors import (
+    DatabaseFailed,
     DatabaseRefused,
     DatabaseUnavailable,
     InvalidArgument,
     InvalidKey,
     RagError,
     ScopeError,
-    SearchFailed,
     UnknownProfile,
 )
 from rag_assets.ingest.run import ingest
@@ -28,7 +29,7 @@ from rag_assets.store.database import Database
 from rag_assets.store.profiles import add_spec
 from rag_assets.store.promotion import promote, roll_back, set_canary
 from rag_assets.store.tenants import list_tenants
-from tests.support.worlds import ingested
+from tests.support.worlds import HASH_PROFILE, ingested
 
 RETRIEVERS = (DenseRetriever, LexicalRetriever, HybridRetriever)
 FILES = {f"note{n}.md": f"# Note {n}\n\nThe {word} of pump {n} is checked weekly." for n, word in enumerate("abc")}
@@ -77,6 +78,16 @@ def test_a_scope_made_by_hand_of_two_profiles_is_refused(
 ) -> None:
     with pytest.raises(ScopeError, match=r"hash-64.*two models|two models.*hash-64"):
         kind(world).search("valve", dataclasses.replace(scope, profile=other))
+
+
+def test_a_scope_whose_profile_was_changed_in_place_is_refused(world: Database, scope: RetrievalScope) -> None:
+    told = make_profile(**(HASH_PROFILE.model_dump() | {"task_instruction": {"query": "find the valve: "}}))
+    with pytest.raises(ScopeError, match="two models"):
+        DenseRetriever(world).search("valve", dataclasses.replace(scope, profile=told))
+    scope.profile.task_instruction["query"] = "find the valve: "
+    with pytest.raises(ScopeError, match="two models"):
+        DenseRetriever(world).search("valve", scope)
+    assert len(DenseRetriever(world).search("valve", open_scope(world, "acme", "support"))) == 3
 
 
 def test_a_retriever_made_before_a_promotion_a_rollback_and_a_canary_answers_with_what_serves(world: Database) -> None:
@@ -132,6 +143,8 @@ def test_a_retriever_made_before_a_promotion_a_rollback_and_a_canary_answers_wit
         ("user_id", lambda r, s: dataclasses.replace(s, user_id="")),
         ("profile", lambda r, s: dataclasses.replace(s, profile="hash-64")),
         ("profile_id", lambda r, s: dataclasses.replace(s, profile_id="1")),
+        ("profile_id", lambda r, s: dataclasses.replace(s, profile_id=10**400)),
+        ("filters", lambda r, s: r.search("valve", s, filters={"content_types": [1]})),
     ],
 )
 @pytest.mark.parametrize("kind", RETRIEVERS)
@@ -216,7 +229,7 @@ def _broken(world: Database, statement: str) -> Database:
         ("REVOKE EXECUTE ON FUNCTION rag.search FROM rag_app", DatabaseRefused, "rag_app"),
         ("ALTER TABLE rag.index_state RENAME COLUMN dense_floor TO gone", DatabaseRefused, "rag up"),
         ("CREATE OR REPLACE FUNCTION rag.trust(dense rag.candidates, lexical rag.candidates, dense_weight float8) "
-         "RETURNS float8 LANGUAGE sql IMMUTABLE RETURN 1.0 / (0 * dense_weight)", SearchFailed, "division by zero"),
+         "RETURNS float8 LANGUAGE sql IMMUTABLE RETURN 1.0 / (0 * dense_weight)", DatabaseFailed, "division by zero"),
     ],
     ids=["no schema", "no function", "no pgvector", "no grant", "old schema", "a fault inside"],
 )  # fmt: skip
@@ -241,7 +254,65 @@ def test_a_server_that_is_not_there_is_unavailable_and_its_password_is_not_told(
         open_scope(nowhere, "acme", "support")
 
 
-@pytest.mark.parametrize("url", ["not a url", "postgres//ann:secret-word@host/db", "", None])
+def test_a_login_that_may_not_search_is_refused_with_the_grant_and_without_retries(
+    world: Database, scope: RetrievalScope
+) -> None:
+    with psycopg.connect(world.url, autocommit=True) as connection:
+        connection.execute("CREATE ROLE may_not_search LOGIN")
+    stranger = Database(world.url, psycopg.conninfo.make_conninfo(world.url, user="may_not_search"))
+    with pytest.raises(DatabaseRefused, match="grant it the role rag_app"):
+        HybridRetriever(stranger).search("valve", scope)
+
+
+def test_a_search_that_the_server_cuts_off_is_not_sent_again(world: Database, scope: RetrievalScope) -> None:
+    name = psycopg.conninfo.conninfo_to_dict(world.url)["dbname"]
+    slow = Database(psycopg.conninfo.make_conninfo(world.url, options="-c statement_timeout=1ms"))
+    with pytest.raises(DatabaseFailed, match=f"{name}.* took longer than it allows"):
+        HybridRetriever(slow).search("the valve of the pump " * 300, scope)
+    slow.close()
+
+
+def test_a_server_that_takes_no_writes_is_named_as_such(world: Database, tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("A pump.")
+    standby = Database(psycopg.conninfo.make_conninfo(world.url, options="-c default_transaction_read_only=on"))
+    with pytest.raises(DatabaseRefused, match="read-only"):
+        ingest(standby, "acme", "support", "hash-64", [tmp_path])
+    standby.close()
+
+
+@pytest.mark.parametrize("connections", [0, -1, "8", None, True])
+def test_a_number_of_connections_that_is_none_is_refused_at_once(world: Database, connections: Any) -> None:
+    with pytest.raises(InvalidArgument, match="search_connections"):
+        Database(world.url, search_connections=connections)
+
+
+def test_a_child_that_closes_leaves_its_parents_connections_alone(world: Database, scope: RetrievalScope) -> None:
+    retriever = LexicalRetriever(world)
+    retriever.search("valve", scope)
+
+    def pids() -> set[int]:
+        with psycopg.connect(world.url) as connection:
+            rows = connection.execute(
+                "SELECT pid FROM pg_stat_activity WHERE application_name = 'rag-assets app' "
+                "AND datname = current_database()"
+            )
+            return {row[0] for row in rows}
+
+    before = pids()
+    child = os.fork()
+    if child == 0:
+        world.close()
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    assert before
+    assert before <= pids()
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["not a url", "postgres//ann:secret-word@host/db", "postgresql://ann:secret@word@host/db", "\ud800", "", None],
+    ids=["words", "no scheme", "at in the password", "surrogate", "empty", "none"],
+)
 def test_a_url_that_is_none_is_named_and_not_repeated(url: Any) -> None:
     with pytest.raises(InvalidArgument, match="url") as refused:
         Database(url)
