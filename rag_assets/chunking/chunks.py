@@ -30,10 +30,10 @@ def chunk_document(document: Document, spec: ChunkingSpec) -> list[Chunk]:
     - `character`, `token`: as large as allowed, wherever that ends; `token` at the end of a word where one is near.
     - `sentence`, `paragraph`: as many whole ones as fit. What sentences repeat are whole sentences.
     - `markdown`: a section with all that is nested in it where that fits; else its parts, small siblings together.
-    - `faq`: a question with its answer, and never two; what is no pair, as `paragraph` would.
+    - `faq`: a question with its answer, and never two; what is neither, as `paragraph` would.
     - `code`: functions and classes whole where they fit, small neighbours together, by the syntax tree. What is
       no code in a known language, as `markdown` would.
-    - `hybrid`: pairs, code or sections, whichever the document has, and pieces under a quarter of the size joined.
+    - `hybrid`: questions, code or sections, whichever the document has, and pieces under a quarter of the size joined.
 
     All but the first two keep tables and code blocks whole where they fit, and cut those that do not between
     lines; `recursive` does neither. `Chunk.context` holds what `spec.context_header` asks for, and but for
@@ -66,8 +66,8 @@ def _recursive(document: Document, outline: Outline, spec: ChunkingSpec) -> list
 
 
 def _context(document: Document, outline: Outline, spec: ChunkingSpec, cutting: Cutting | None) -> Context:
-    pairs, code = (cutting.pairs, cutting.code) if cutting else ([], None)
-    return Context(document, outline, spec.context_header, pairs, code)
+    questions, code = (cutting.questions, cutting.code) if cutting else ([], None)
+    return Context(document, outline, spec.context_header, questions, code)
 
 
 def _chunks(document: Document, outline: Outline, spans: Iterable[Span], context: Context | None) -> list[Chunk]:

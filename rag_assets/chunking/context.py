@@ -8,7 +8,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from rag_assets.chunking.outline import Outline
-from rag_assets.chunking.questions import Pair
+from rag_assets.chunking.questions import QuestionAnswer
 from rag_assets.documents.model import Block, Document
 
 if TYPE_CHECKING:
@@ -29,7 +29,12 @@ class Context:
     """
 
     def __init__(
-        self, document: Document, outline: Outline, header: bool, pairs: list[Pair], code: CodeOutline | None
+        self,
+        document: Document,
+        outline: Outline,
+        header: bool,
+        questions: list[QuestionAnswer],
+        code: CodeOutline | None,
     ) -> None:
         self._text = document.text
         self._title = _squeezed(document.title)
@@ -39,8 +44,8 @@ class Context:
         self._code = code
         self._tables = [block for block in outline.blocks if block.kind == "table"]
         self._table_starts = [block.start for block in self._tables]
-        self._pairs = pairs
-        self._pair_starts = [pair.start for pair in pairs]
+        self._questions = questions
+        self._question_starts = [question.start for question in questions]
 
     def of(self, start: int, end: int) -> str:
         """Return the context of the chunk from `start` to `end`; "" where there is nothing to say."""
@@ -57,7 +62,7 @@ class Context:
         if self._code is not None:
             return _code_line(self._path, self._code.described(start, end))
         first, last = self._outline.headings(start), self._outline.headings(end - 1)
-        shared = takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False))
+        shared = takewhile(lambda both: both[0] == both[1], zip(first, last, strict=False))
         parts = [self._title, *(_squeezed(heading) for heading, _ in shared)]
         return _path_line(dict.fromkeys(parts))
 
@@ -68,11 +73,11 @@ class Context:
         return _header_row(self._text, self._tables[position], start)
 
     def _question(self, start: int) -> str:
-        position = bisect_right(self._pair_starts, start) - 1
-        if position < 0 or not self._pairs[position].question_end <= start < self._pairs[position].end:
+        position = bisect_right(self._question_starts, start) - 1
+        if position < 0 or not self._questions[position].question_end <= start < self._questions[position].end:
             return ""
-        pair = self._pairs[position]
-        return _squeezed(self._text[pair.start : pair.question_end].lstrip("# "))
+        question = self._questions[position]
+        return _squeezed(self._text[question.start : question.question_end].lstrip("# "))
 
 
 def _header_row(text: str, table: Block, start: int) -> str:

@@ -17,7 +17,7 @@ _ENDINGS = ("?", "？", "؟", "՞", ";")
 
 
 @dataclass(frozen=True)
-class Pair:
+class QuestionAnswer:
     """A question from `start` to `question_end`, and its answer up to `end`."""
 
     start: int
@@ -25,41 +25,41 @@ class Pair:
     end: int
 
 
-def find_pairs(text: str, outline: Outline) -> list[Pair]:
-    """Return the pairs of a document: by its question blocks, else by headings that ask, else by lines `Q: …`."""
+def find_questions(text: str, outline: Outline) -> list[QuestionAnswer]:
+    """Return the questions of a document: its question blocks, else headings that ask, else lines `Q: …`."""
     spans = [(block.start, block.end) for block in outline.blocks if block.kind == "question"]
     if not spans:
-        pairs = _asking_headings(text, outline)
-        if pairs:
-            return pairs
+        questions = _asking_headings(text, outline)
+        if questions:
+            return questions
         spans = [
             (next_nonspace(text, match.start()), _line_end(text, match.end())) for match in _QUESTION.finditer(text)
         ]
     ends = [*(start for start, _ in spans[1:]), *([len(text)] if spans else [])]
-    return [Pair(start, question_end, end) for (start, question_end), end in zip(spans, ends, strict=True)]
+    return [QuestionAnswer(start, question_end, end) for (start, question_end), end in zip(spans, ends, strict=True)]
 
 
-def _asking_headings(text: str, outline: Outline) -> list[Pair]:
-    """Return a pair for each heading that asks, up to the next heading that is not below it.
+def _asking_headings(text: str, outline: Outline) -> list[QuestionAnswer]:
+    """Return each heading that asks, with its answer up to the next heading that is not below it.
 
     A heading that has others that ask below it is the title of a collection.
     """
     headings = [block for block in outline.blocks if block.kind == "heading"]
-    pairs: list[Pair] = []
+    questions: list[QuestionAnswer] = []
     unended: list[Block] = []
     for heading in [*headings, Block("heading", len(text), len(text))]:
         while unended and len(unended[-1].heading_path) >= len(heading.heading_path):
             question = unended.pop()
-            if not pairs or pairs[-1].start < question.start:
-                pairs.append(Pair(question.start, question.end, heading.start))
+            if not questions or questions[-1].start < question.start:
+                questions.append(QuestionAnswer(question.start, question.end, heading.start))
         if _asks(text[heading.start : heading.end]):
             unended.append(heading)
-    return pairs
+    return questions
 
 
-def pair_sections(text: str, outline: Outline, pairs: list[Pair]) -> Sections:
-    """Return the pairs, and what is between them, as sections side by side; headings above a pair belong to it."""
-    edges = {edge for pair in pairs for edge in (pair.start, next_nonspace(text, pair.end))}
+def question_sections(text: str, outline: Outline, questions: list[QuestionAnswer]) -> Sections:
+    """Return questions with answers, and what is between them, as sections side by side; headings above belong to them."""
+    edges = {edge for one in questions for edge in (one.start, next_nonspace(text, one.end))}
     opened = None
     for block in outline.blocks:
         if opened is not None and block.start in edges:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from rag_assets.chunking.outline import Outline
-from rag_assets.chunking.questions import Pair, find_pairs, pair_sections
+from rag_assets.chunking.questions import QuestionAnswer, find_questions, question_sections
 from rag_assets.chunking.sentences import sentence_starts
 from rag_assets.chunking.spec import ChunkingSpec
 from rag_assets.chunking.structure import BoundaryCutter, Interior, StructureCutter, heading_sections
@@ -27,7 +27,7 @@ class Cutting:
 
     ruler: Ruler
     cutter: Cutter
-    pairs: list[Pair] = field(default_factory=list)
+    questions: list[QuestionAnswer] = field(default_factory=list)
     code: CodeOutline | None = None
 
 
@@ -66,9 +66,11 @@ def _markdown(document: Document, outline: Outline, spec: ChunkingSpec, ruler: R
 
 
 def _faq(document: Document, outline: Outline, spec: ChunkingSpec, ruler: Ruler) -> Cutting:
-    pairs = find_pairs(document.text, outline)
+    questions = find_questions(document.text, outline)
     interior = Interior(document.text, outline, ruler)
-    return Cutting(ruler, StructureCutter(interior, pair_sections(document.text, outline, pairs), merge=False), pairs)
+    return Cutting(
+        ruler, StructureCutter(interior, question_sections(document.text, outline, questions), merge=False), questions
+    )
 
 
 def _code(document: Document, outline: Outline, spec: ChunkingSpec, ruler: Ruler) -> Cutting:
