@@ -16,7 +16,7 @@ from rag_assets.embedding.cached import CachedEmbedding, embed_documents_cached
 from rag_assets.embedding.models import estimated_tokens
 from rag_assets.embedding.protocol import Caller
 from rag_assets.embedding.registry import embedder_for
-from rag_assets.ingest.batch_api.backlog import Held, backfill
+from rag_assets.ingest.batch_api.backlog import Held, settle_backlog
 from rag_assets.ingest.media import embed_media
 from rag_assets.ingest.sources import Failure
 from rag_assets.progress import stage
@@ -89,7 +89,7 @@ def _embed_profile(
     cache = PgVectorCache(database, built.tenant, built.bot, built.profile.name)
     gate = PgGate(database, built.tenant, built.bot, built.profile)
     with stage(f"embed {built.bot}", len(texts)) as bar:
-        backlog = backfill(database, built, texts, cache, gate, batch)
+        backlog = settle_backlog(database, built, texts, cache, gate, batch)
         held = [backlog.held_by(text) for text in texts]
         # Whatever else the source of a waiting text needs is embedded now, so that it is not missing later.
         ready = [row for row, one in enumerate(held) if one is None]

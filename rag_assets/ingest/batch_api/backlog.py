@@ -52,7 +52,7 @@ def require_batches(profile: EmbeddingProfile) -> None:
         raise UsageError(f"profile {profile.name!r}: {profile.provider} has no batch API; leave out --batch")
 
 
-def backfill(
+def settle_backlog(
     database: Database, built: BuiltProfile, texts: Sequence[str], cache: VectorCache, gate: PgGate, batch: bool
 ) -> Backlog:
     """Collect the jobs of the profile's model, hand over what is missing if the profile or `batch` says so, and return

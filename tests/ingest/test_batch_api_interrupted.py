@@ -1,4 +1,4 @@
-"""A backfill that is killed, or whose provider does not answer: done in the end, and paid for once."""
+"""A batch job whose run is killed, or whose provider does not answer: done in the end, and paid for once."""
 
 from __future__ import annotations
 
