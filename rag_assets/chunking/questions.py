@@ -58,7 +58,7 @@ def _asking_headings(text: str, outline: Outline) -> list[QuestionAnswer]:
 
 
 def question_sections(text: str, outline: Outline, questions: list[QuestionAnswer]) -> Sections:
-    """Return questions with answers, and what is between them, as sections side by side; headings above belong to them."""
+    """Return the questions, and what is between them, as sections side by side; headings above one belong to it."""
     edges = {edge for one in questions for edge in (one.start, next_nonspace(text, one.end))}
     opened = None
     for block in outline.blocks:
