@@ -23,7 +23,7 @@ SELECT id FROM rag.bots WHERE tenant_id = %(tenant)s ORDER BY id
 
 -- list_spaces --
 -- The spaces of a tenant, or of one bot.
-SELECT id, tenant_id AS tenant, bot_id AS bot, visibility_scope AS visibility, active_profile_id
+SELECT id, tenant_id AS tenant, bot_id AS bot, active_profile_id
 FROM rag.knowledge_spaces
 WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
 ORDER BY bot_id, name

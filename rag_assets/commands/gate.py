@@ -81,28 +81,23 @@ def gate(
     try:
         with ready_database() as database, shown(silent=as_json):
             evalset = labels_from(database, tenant, bot, qrels)
-            found = judge(
-                database,
-                tenant,
-                bot,
-                candidate,
-                baseline,
-                mode.value,
-                policy,
-                evalset,
-                RunSettings(dense_weight=weight),
-            )
+            settings = RunSettings(dense_weight=weight)
+            found = judge(database, tenant, bot, candidate, baseline, mode.value, policy, evalset, settings)
     except UsageError:
         raise
     except RagError as error:
         return _not_judged(named, error, junit)
     _write(junit, markdown, found, named, policy)
-    payload = {
+    payload = _payload(found, named)
+    return CommandResult(payload, lambda console: _show_gate(console, payload), found.verdict.exit_code)
+
+
+def _payload(found: GateOutcome, named: Mapping[str, Any]) -> dict[str, Any]:
+    return {
         **found.verdict.as_dict(), **named, "baseline": found.baseline.name, "verdict": found.verdict_id,
         "runs": {"candidate": found.candidate_run_id, "baseline": found.baseline_run_id},
         "measured": [measured_payload(found.baseline), measured_payload(found.candidate)],
     }  # fmt: skip
-    return CommandResult(payload, lambda console: _show_gate(console, payload), found.verdict.exit_code)
 
 
 def _not_judged(named: dict[str, Any], error: RagError, junit: Path | None) -> CommandResult:

@@ -6,143 +6,145 @@ from typer.core import TyperCommand, TyperGroup
 
 from rag_assets.commands.lazy import LazyCommand, group
 
-
-def listed() -> list[TyperCommand | TyperGroup]:
-    """All commands and groups, none of them imported."""
-    return [
-        LazyCommand(
-            "up", "server:up", "Start the database if need be and bring its schema up to date. Safe to repeat."
-        ),
-        LazyCommand(
-            "down",
-            "server:down",
-            "Stop the embedded database of RAG_HOME. A server that DATABASE_URL names is left alone.",
-        ),
-        LazyCommand(
-            "config",
-            "config:config",
-            "Show every setting: what it is now, where that comes from, and what it means. Needs no database.",
-        ),
-        LazyCommand(
-            "plan",
-            "plan:plan",
-            "Tell what building a profile would take and cost, before anything is paid; writes and sends nothing.",
-        ),
-        LazyCommand("ingest", "ingest:ingest", "Bring what a bot knows up to date with its sources."),
-        LazyCommand("batches", "batches:batches", "List a tenant's batch jobs, or cancel one."),
-        LazyCommand(
-            "usage", "usage:usage", "Show what embedding has cost a tenant, and how much of it the cache has saved."
-        ),
-        LazyCommand(
-            "inspect",
-            "inspect:inspect",
-            "Show what the parser sees in files, and where chunks begin and end. Needs no database.",
-        ),
-        LazyCommand("sources", "sources:sources", "List a bot's sources with their state, in each of its profiles."),
-        LazyCommand(
-            "search", "search:search", "Search what a bot knows; nothing of another tenant or bot is ever returned."
-        ),
-        LazyCommand(
-            "promote",
-            "rollout:promote",
-            "Let a candidate serve the bot, if the newest verdict on it has passed and still holds.",
-        ),
-        LazyCommand(
-            "rollback",
-            "rollout:rollback",
-            "Go back to the profile that served before the last promotion. Nothing is built, so it is instant.",
-        ),
-        LazyCommand(
-            "canary", "rollout:canary", "Let a share of requests be answered by another profile than the active one."
-        ),
-        LazyCommand(
-            "events",
-            "rollout:events",
-            "List what happened to a bot's profiles: created, ready, promoted, forced, rolled back, and by whom.",
-        ),
-        LazyCommand(
-            "erase",
-            "erase:erase",
-            "Remove everything of a tenant, or of one bot of it: rows, staged files and Dagster's records.",
-        ),
-        LazyCommand(
-            "dev", "dev:dev", "Run the Dagster UI and daemon, with the database up and the sensors on; Ctrl-C ends it."
-        ),
-        group(
-            "tenant",
-            "Tenants and their bots.",
-            LazyCommand("add", "catalogue:add_tenant", "Create a tenant, and a bot of it. Safe to repeat."),
-            LazyCommand("list", "catalogue:list_tenants", "List all tenants with their bots."),
-            LazyCommand(
+_Row = tuple[str, str, str]  # name, `module:function`, summary
+_COMMANDS: tuple[_Row, ...] = (
+    ("up", "server:up", "Start the database if need be and bring its schema up to date. Safe to repeat."),
+    (
+        "down",
+        "server:down",
+        "Stop the embedded database of RAG_HOME. A server that DATABASE_URL names is left alone.",
+    ),
+    (
+        "config",
+        "config:config",
+        "Show every setting: what it is now, where that comes from, and what it means. Needs no database.",
+    ),
+    (
+        "plan",
+        "plan:plan",
+        "Tell what building a profile would take and cost, before anything is paid; writes and sends nothing.",
+    ),
+    ("ingest", "ingest:ingest", "Bring what a bot knows up to date with its sources."),
+    ("batches", "batches:batches", "List a tenant's batch jobs, or cancel one."),
+    ("usage", "usage:usage", "Show what embedding has cost a tenant, and how much of it the cache has saved."),
+    (
+        "inspect",
+        "inspect:inspect",
+        "Show what the parser sees in files, and where chunks begin and end. Needs no database.",
+    ),
+    ("sources", "sources:sources", "List a bot's sources with their state, in each of its profiles."),
+    ("search", "search:search", "Search what a bot knows; nothing of another tenant or bot is ever returned."),
+    (
+        "promote",
+        "rollout:promote",
+        "Let a candidate serve the bot, if the newest verdict on it has passed and still holds.",
+    ),
+    (
+        "rollback",
+        "rollout:rollback",
+        "Go back to the profile that served before the last promotion. Nothing is built, so it is instant.",
+    ),
+    ("canary", "rollout:canary", "Let a share of requests be answered by another profile than the active one."),
+    (
+        "events",
+        "rollout:events",
+        "List what happened to a bot's profiles: created, ready, promoted, forced, rolled back, and by whom.",
+    ),
+    (
+        "erase",
+        "erase:erase",
+        "Remove everything of a tenant, or of one bot of it: rows, staged files and Dagster's records.",
+    ),
+    ("dev", "dev:dev", "Run the Dagster UI and daemon, with the database up and the sensors on; Ctrl-C ends it."),
+)
+_GROUPS: tuple[tuple[str, str, tuple[_Row, ...]], ...] = (  # name, summary, commands
+    (
+        "tenant",
+        "Tenants and their bots.",
+        (
+            ("add", "catalogue:add_tenant", "Create a tenant, and a bot of it. Safe to repeat."),
+            ("list", "catalogue:list_tenants", "List all tenants with their bots."),
+            (
                 "limit",
                 "limits:tenant_limit",
                 "Limit how fast a tenant, or all of them together, may embed; without a number, show the limits.",
             ),
         ),
-        group(
-            "profile",
-            "Embedding profiles: how text becomes vectors.",
-            LazyCommand("list", "catalogue:list_profiles", "List the profiles that any bot may be ingested with."),
-            LazyCommand("show", "catalogue:show_profile", "Show everything that one profile fixes."),
-            LazyCommand(
+    ),
+    (
+        "profile",
+        "Embedding profiles: how text becomes vectors.",
+        (
+            ("list", "catalogue:list_profiles", "List the profiles that any bot may be ingested with."),
+            ("show", "catalogue:show_profile", "Show everything that one profile fixes."),
+            (
                 "diff",
                 "catalogue:diff_profiles",
                 "Show in what two profiles differ. Without a difference their chunks, vectors and indexes are equal.",
             ),
-            LazyCommand(
+            (
                 "add",
                 "profile_add:add_profile",
                 "Add a profile to the catalogue. It is built for a bot by: rag ingest --profile NAME.",
             ),
-            LazyCommand(
+            (
                 "retire",
                 "retire:retire",
                 "Take a profile of a bot out of use. Its chunks stay until `rag profile drop-retired`.",
             ),
-            LazyCommand(
+            (
                 "drop-retired",
                 "retire:drop_retired",
                 "Drop the chunks of a bot's retired profiles after their soak time.",
             ),
-            LazyCommand(
+            (
                 "limit",
                 "limits:profile_limit",
                 "Set what a profile may cost and how its documents are sent; without an option, show it.",
             ),
         ),
-        group(
-            "eval",
-            "Labelled queries: measure profiles, and judge candidates by them.",
-            LazyCommand(
+    ),
+    (
+        "eval",
+        "Labelled queries: measure profiles, and judge candidates by them.",
+        (
+            (
                 "import",
                 "evaluate:import_command",
                 "Ingest a labelled collection, and keep its queries and labels as what the bot is measured by.",
             ),
-            LazyCommand(
+            (
                 "run",
                 "evaluate:run",
                 "Put every labelled query to one profile, and measure what comes back and how long it takes.",
             ),
-            LazyCommand(
+            (
                 "gate",
                 "gate:gate",
                 "Measure a candidate beside the baseline and judge it: exit code 0 passed, 1 refused, 2 could not be "
                 "judged.",
             ),
-            LazyCommand(
+            (
                 "report",
                 "evaluate:report",
                 "Write tables, plots and the queries won and lost. The runs are recorded; no verdict is.",
             ),
-            LazyCommand(
+            (
                 "sweep",
                 "sweep:sweep",
                 "Measure every profile in every mode, side by side in one table. All runs are recorded.",
             ),
-            LazyCommand(
+            (
                 "tune",
                 "sweep:tune",
                 "Find the weight of meaning in hybrid search on one half of the queries, and report the other half.",
             ),
         ),
-    ]
+    ),
+)
+
+
+def listed() -> list[TyperCommand | TyperGroup]:
+    """All commands and groups, none of them imported."""
+    groups = [group(name, summary, *(LazyCommand(*row) for row in rows)) for name, summary, rows in _GROUPS]
+    return [*(LazyCommand(*row) for row in _COMMANDS), *groups]

@@ -50,31 +50,6 @@ class VectorCache(Protocol):
         ...
 
 
-class MemoryCache:
-    """A cache that lives as long as the object: for library use without a database."""
-
-    def __init__(self) -> None:
-        self._vectors: dict[tuple[str, bytes], NDArray[np.float32]] = {}
-        self.hits = 0
-
-    def __len__(self) -> int:
-        return len(self._vectors)
-
-    def get(self, model_key: str, hashes: Sequence[bytes]) -> dict[bytes, NDArray[np.float32]]:
-        """See `VectorCache.get`."""
-        keys = ((model_key, digest) for digest in hashes)
-        return {key[1]: self._vectors[key] for key in keys if key in self._vectors}
-
-    def put(self, model_key: str, hashes: Sequence[bytes], vectors: NDArray[np.float32], usage: Usage) -> None:
-        """See `VectorCache.put`."""
-        for digest, vector in zip(hashes, vectors, strict=True):
-            self._vectors[model_key, digest] = vector.copy()
-
-    def count_hits(self, model_key: str, hits: int) -> None:
-        """See `VectorCache.count_hits`."""
-        self.hits += hits
-
-
 @dataclass(frozen=True)
 class CachedEmbedding:
     """Unit vectors (n, d) of n texts by position, and where they came from.

@@ -10,6 +10,7 @@ from typing import Any
 from uuid import UUID
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from rag_assets.chunking import ChunkingSpec
 from rag_assets.documents.model import Chunk
@@ -125,12 +126,13 @@ def _chunk_profile(database: Database, built: BuiltProfile, report: ChunkReport)
             name = publisher.fail(source.id, source.checksum, error_text)
             report.failures.append(Failure(built.bot, name, error_text))
     report.chunks += len(rows)
-    report.tokens += sum(row[7] for row in rows)
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(CHUNK_SCHEMA)
-    return pa.table(
+    table = pa.table(
         [pa.array(column, type=kind.type) for column, kind in zip(columns, CHUNK_SCHEMA, strict=True)],
         schema=CHUNK_SCHEMA,
     )
+    report.tokens += pc.sum(table["token_count"], min_count=0).as_py()
+    return table
 
 
 def _rows(built: BuiltProfile, cut: CutSource) -> list[tuple[Any, ...]]:

@@ -195,10 +195,3 @@ def stop_server(home: Path) -> bool:
             user=server.system_user,
         )
         return True
-
-
-def server_binary(name: str) -> Path:
-    """Path of a program that comes with the embedded server: `psql`, `pg_dump`, `pg_restore`."""
-    package = _package()
-    folder: Path = package.POSTGRES_VERSIONS[18]
-    return folder / name

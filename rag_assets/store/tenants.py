@@ -20,7 +20,6 @@ class Space:
     id: UUID
     tenant: str
     bot: str
-    visibility: str
     active_profile_id: int | None
 
 

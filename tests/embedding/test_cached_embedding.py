@@ -8,12 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from rag_assets.embedding.cached import MemoryCache, content_hash, embed_documents_cached
+from rag_assets.embedding.cached import content_hash, embed_documents_cached
 from rag_assets.embedding.check import check_texts
 from rag_assets.embedding.profiles import make_profile
 from rag_assets.embedding.protocol import NOBODY, Caller, Embedded, Embedder, Usage
 from rag_assets.embedding.registry import embedder_for
 from rag_assets.errors import EmbeddingError, ProviderRefused, TextRefused
+from tests.support.memory_cache import MemoryCache
 
 HASH = embedder_for(make_profile(name="h", provider="hash", model="hash", dimensions=32))
 words = st.text("abc ", min_size=1, max_size=4).filter(lambda text: text.strip() != "")

