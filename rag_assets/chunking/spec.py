@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    model_serializer,
+    model_validator,
+)
 
 from rag_assets.errors import InvalidProfile
 
@@ -48,6 +55,16 @@ class ChunkingSpec(BaseModel):
     tokenizer: str | None = None
     context_header: bool = False
     distinct_pages: bool = True
+
+    if not TYPE_CHECKING:  # a checker knows the fields, and they are what it should check
+
+        def __init__(self, **fields: Any) -> None:
+            try:
+                super().__init__(**fields)
+            except ValidationError as error:
+                faults = [(".".join(map(str, fault["loc"])), fault["msg"]) for fault in error.errors(include_url=False)]
+                text = "; ".join(f"{place}: {message}" if place else message for place, message in faults)
+                raise InvalidProfile(f"chunking: {text}") from error
 
     @property
     def unit(self) -> Unit:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import re
 import time
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
@@ -14,6 +15,7 @@ from rag_assets.documents.building import paragraphs
 from rag_assets.documents.model import Block, Chunk, Document
 from rag_assets.documents.normalize import normalize
 from rag_assets.documents.parsers.markdown import markdown_blocks
+from rag_assets.embedding.profiles import make_profile
 from rag_assets.errors import InvalidProfile
 
 PIECES = [
@@ -94,7 +96,7 @@ def test_bug_9_sizes_that_cannot_work_are_refused_before_anything_runs(size: int
 
 
 def test_a_spec_takes_only_what_it_knows_and_cannot_be_changed() -> None:
-    with pytest.raises(ValidationError):
+    with pytest.raises(InvalidProfile):
         ChunkingSpec.model_validate({"size": 100, "overlap": 0, "colour": "red"})
     with pytest.raises(ValidationError):
         ChunkingSpec(size=100, overlap=0).size = 200  # type: ignore[misc]
@@ -165,3 +167,20 @@ def test_time_grows_with_the_length_of_the_text_and_not_with_its_square(text: st
     started = time.process_time()
     chunk_document(Document(text, blocks=paragraphs(text)), ChunkingSpec(size=800, overlap=100))
     assert time.process_time() - started < 5
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({"size": "x", "overlap": 0}, "size"),
+        ({"size": 100}, "overlap"),
+        ({"strategy": "zz", "size": 100, "overlap": 0}, "strategy"),
+        ({"size": 100, "overlap": 0, "sise": 1}, "sise"),
+        ({"size": 100, "overlap": 100}, "overlap 100"),
+    ],
+)
+def test_a_chunking_that_could_not_work_is_one_kind_of_error_that_names_the_field(fields: Any, says: str) -> None:
+    with pytest.raises(InvalidProfile, match=says):
+        ChunkingSpec(**fields)
+    with pytest.raises(InvalidProfile, match=says):
+        make_profile(name="p", provider="hash", model="hash", dimensions=8, chunking=fields)
