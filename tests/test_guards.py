@@ -6,15 +6,15 @@ import ast
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 from rag_assets.settings import bundled
+from tests.support.imports import HOUSE, imports, name_of, python_files
 
-HOUSE = Path(__file__).parents[1]
 LONGEST = 400  # lines
+LONGEST_FUNCTION = 60  # lines, from its `def`
 LISTS = {"sql/queries.sql", "sql/schema.sql"}
 # What works without Dagster.
 BELOW_ASSETS = (
@@ -24,37 +24,9 @@ BELOW_ASSETS = (
 )  # fmt: skip
 
 
-def python_files(*folders: str) -> list[Path]:
-    """All but the documents of the bundled tenants, some of which are programs."""
-    found = (path for folder in folders for path in (HOUSE / folder).rglob("*.py"))
-    return sorted(path for path in found if not path.is_relative_to(HOUSE / "evals/data"))
-
-
-def name_of(path: Path) -> str:
-    parts = path.relative_to(HOUSE).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
 @cache
 def modules() -> dict[str, Path]:
     return {name_of(path): path for path in python_files("rag_assets", "evals")}
-
-
-@cache
-def imports(path: Path) -> frozenset[str]:
-    """What a file imports, at its top or in a function: modules, and for `from m import n` both `m.n` and `m`."""
-    return frozenset(_imports(path))
-
-
-def _imports(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: a relative import"
-            for alias in node.names:
-                yield f"{node.module}.{alias.name}"
-                yield node.module or ""
 
 
 @cache
@@ -123,6 +95,15 @@ def test_only_the_store_knows_sql() -> None:
     assert outside == []
 
 
+def test_evals_leave_sql_to_the_store() -> None:
+    files = {name: path for name, path in modules().items() if inside(name, "evals")}
+    assert "evals.runner" in files
+    for name, path in files.items():
+        assert not [one for one in imports(path) if one.startswith(("psycopg", "rag_assets.store.sql"))], name
+        attributes = {node.attr for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Attribute)}
+        assert not attributes & {"execute", "executemany", "cursor", "copy"}, name
+
+
 def test_assets_know_nothing_of_what_starts_them() -> None:
     assert crossing("rag_assets.assets", "rag_assets.automation") == []
     assert crossing("evals", "rag_assets.automation") == []
@@ -133,6 +114,17 @@ def test_no_file_is_longer_than_one_reads() -> None:
     lines = {str(path.relative_to(HOUSE)): len(path.read_text().splitlines()) for path in files}
     assert len(lines) > 300
     assert {name: count for name, count in lines.items() if count > LONGEST and name not in LISTS} == {}
+
+
+def test_no_function_is_longer_than_a_screen() -> None:
+    functions = [
+        (f"{path.relative_to(HOUSE)}:{node.name}", (node.end_lineno or 0) - node.lineno + 1)
+        for path in python_files("rag_assets", "evals", "bench")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+    assert len(functions) > 1000
+    assert [one for one in functions if one[1] > LONGEST_FUNCTION] == []
 
 
 def test_every_query_says_in_a_line_what_it_is_for() -> None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-CODE = [path for part in ("rag_assets", "evals") for path in sorted((ROOT / part).rglob("*.py"))]
+from tests.support.imports import HOUSE, python_files
+
 EXTRA = "of an extra, which may not be installed, and takes seconds"
 LIBRARY = "loads the provider's library: 0.3 s"
 LATE = {
@@ -45,25 +44,6 @@ def _late(node: ast.AST, inside: bool = False) -> Iterator[str]:
 
 
 def test_what_is_imported_late_has_a_reason() -> None:
-    found = {(str(path.relative_to(ROOT)), name) for path in CODE for name in _late(ast.parse(path.read_text()))}
+    files = python_files("rag_assets", "evals")
+    found = {(str(path.relative_to(HOUSE)), name) for path in files for name in _late(ast.parse(path.read_text()))}
     assert found == set(LATE)
-
-
-def test_no_two_files_import_each_other() -> None:
-    imports = {_module(path): _imported(path) for path in CODE}
-    pairs = {tuple(sorted((one, other))) for one, names in imports.items() for other in names & set(imports)}
-    assert [(one, other) for one, other in sorted(pairs) if one in imports[other] and other in imports[one]] == []
-
-
-def _module(path: Path) -> str:
-    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
-
-
-def _imported(path: Path) -> set[str]:
-    names = set()
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-    return names - {_module(path)}

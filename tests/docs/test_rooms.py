@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import re
 
-from tests.support.rooms import REPOSITORY, ground_imports, imports, reachable, redrawn
+from tests.support.imports import HOUSE
+from tests.support.rooms import ground_imports, reachable, redrawn, room_imports
 
-PAGE = REPOSITORY / "docs" / "architecture.md"
+PAGE = HOUSE / "docs" / "architecture.md"
 
 
 def test_no_room_imports_one_that_imports_it() -> None:
-    graph = imports()
+    graph = room_imports()
     assert [room for room in graph if room in reachable(graph, room)] == []
 
 
@@ -21,7 +22,7 @@ def test_what_every_room_may_import_imports_no_room() -> None:
 
 def test_every_room_has_a_row_in_the_table() -> None:
     rows = re.findall(r"^\| `(\w+)` \| [^|]+ \|[^|]*\|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
-    assert sorted(rows) == sorted(imports())
+    assert sorted(rows) == sorted(room_imports())
 
 
 def test_the_picture_and_the_table_show_what_imports_what() -> None:

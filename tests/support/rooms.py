@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Mapping
 from pathlib import Path
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+from tests.support.imports import HOUSE, imports, name_of, python_files
+
 Imports = Mapping[str, set[str]]
 
 # Modules at the top of rag_assets belong to a room that is there, or to one that is named after them all.
@@ -30,31 +30,25 @@ def room_of(module: str) -> str:
     return _ROOM_OF.get(top, top)
 
 
-def imports() -> dict[str, set[str]]:
+def room_imports() -> dict[str, set[str]]:
     """The rooms that each room imports, at the top of a file or within a function, the ground left out."""
     found: dict[str, set[str]] = {}
-    for package in ("rag_assets", "evals"):
-        for path in sorted((REPOSITORY / package).rglob("*.py")):
-            room = room_of(".".join(path.relative_to(REPOSITORY).with_suffix("").parts))
-            if room not in GROUND | {_FRONT_DOOR}:
-                found.setdefault(room, set()).update(_imported(path) - GROUND - {room})
+    for path in python_files("rag_assets", "evals"):
+        room = room_of(name_of(path))
+        if room not in GROUND | {_FRONT_DOOR}:
+            found.setdefault(room, set()).update(_rooms_below(path) - GROUND - {room})
     return found
 
 
 def ground_imports() -> dict[str, set[str]]:
     """The rooms that the ground imports: none."""
-    return {name: _imported(REPOSITORY / "rag_assets" / f"{name}.py") - GROUND for name in GROUND}
+    return {name: _rooms_below(HOUSE / "rag_assets" / f"{name}.py") - GROUND for name in GROUND}
 
 
-def _imported(path: Path) -> set[str]:
+def _rooms_below(path: Path) -> set[str]:
     """The rooms of what a file imports of the product, wherever in it."""
-    names: list[str] = []
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            names += [name.name for name in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            names += [f"{node.module}.{name.name}" for name in node.names]
-    return {room_of(name) for name in names if name.split(".")[0] in ("rag_assets", "evals")}
+    names = (name for name in imports(path) if name.split(".")[0] in ("rag_assets", "evals"))
+    return {room_of(name) for name in names} - {_FRONT_DOOR}
 
 
 def shortest(graph: Imports) -> set[tuple[str, str]]:
@@ -76,7 +70,7 @@ def reachable(graph: Imports, room: str) -> set[str]:
 
 def redrawn(page: str) -> str:
     """A page whose arrows, and whose third column of the table of rooms, are those of the code."""
-    graph = imports()
+    graph = room_imports()
     # The more a room stands on, the higher it is drawn.
     arrows = sorted(shortest(graph), key=lambda arrow: (-len(reachable(graph, arrow[0])), *arrow))
     picture = "".join(f"    {room} --> {other}\n" for room, other in arrows)
