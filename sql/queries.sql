@@ -655,11 +655,21 @@ SELECT id FROM rag.embedding_profiles
 WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s) ORDER BY id
 
 -- tables --
--- Without partitions, also while they are being made or dropped and stand alone.
-SELECT c.relname::text AS name, array_agg(a.attname::text) AS columns, c.relkind = 'p' AS partitioned
-FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+-- Without partitions, whose rows are their parent's. One of knowledge_chunks that is being dropped stands alone; the check
+-- of its profile tells it from a table that is only named like one.
+SELECT c.relname::text AS name, c.oid = 'rag.knowledge_chunks'::regclass AS by_partitions,
+       coalesce(array_agg(a.attname::text) FILTER (
+           WHERE t.typcategory NOT IN ('A', 'C', 'R') AND t.oid NOT IN ('json'::regtype, 'jsonb'::regtype)), '{}') AS columns,
+       coalesce(array_agg(a.attname::text) FILTER (WHERE t.typcategory = 'S'), '{}') AS text_columns,
+       has_table_privilege('rag_ingest', c.oid, 'SELECT')
+           AND has_table_privilege('rag_ingest', c.oid, 'DELETE') AS granted
+FROM pg_class c
+JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+JOIN pg_type t ON t.oid = a.atttypid
 WHERE c.relnamespace = 'rag'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition
-  AND c.relname !~ '^knowledge_chunks_p[0-9]+$'
+  AND NOT (c.relname ~ '^knowledge_chunks_p[0-9]+$' AND EXISTS (
+      SELECT FROM pg_constraint k JOIN pg_attribute p ON p.attrelid = k.conrelid AND k.conkey = ARRAY[p.attnum]
+      WHERE k.conrelid = c.oid AND k.contype = 'c' AND p.attname = 'embedding_profile_id'))
 GROUP BY c.oid ORDER BY c.relname
 
 -- foreign_keys --

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 import psycopg
 from psycopg.rows import scalar_row
 
-from rag_assets.errors import RagError, UnknownBot, UnknownTenant
+from rag_assets.errors import DatabaseRefused, RagError, UnknownBot, UnknownTenant
 from rag_assets.keys import check_key
 from rag_assets.store.database import Connection, Database
+from rag_assets.store.failures import first_line
 from rag_assets.store.partitions import drop_partition, partition_exists
-from rag_assets.store.sql import query
+from rag_assets.store.sql import query, scalar
 from rag_assets.store.tenant_tables import TenantTables
 from rag_assets.store.tenants import list_bots, list_tenants
 
@@ -35,6 +36,8 @@ def erasable(database: Database, tenant: str, bot: str | None = None) -> dict[st
     Raises:
         InvalidKey: tenant or bot is no key.
         UnknownTenant, UnknownBot: there is nothing to erase.
+        DatabaseRefused: ingest may not read or not delete from a table that may hold such rows.
+        RagError: rows that are not the tenant's point at such rows.
     """
     check_key(tenant, "tenant")
     if tenant not in list_tenants(database):
@@ -43,7 +46,11 @@ def erasable(database: Database, tenant: str, bot: str | None = None) -> dict[st
         check_key(bot, "bot")
         if bot not in list_bots(database, tenant):
             raise UnknownBot(f"tenant {tenant!r} has no bot {bot!r}: nothing to erase")
-    return _counts(database, tenant, bot)
+    with database.work(tenant) as connection:
+        tables = TenantTables(connection, tenant, bot)
+        _check_grants(tables)
+        _check_pointing(database, tables, connection, _name(tenant, bot))
+        return tables.count()
 
 
 def erase(database: Database, tenant: str, bot: str | None = None) -> EraseReport:
@@ -54,21 +61,44 @@ def erase(database: Database, tenant: str, bot: str | None = None) -> EraseRepor
     because a profile's row is there for as long as its partition may be.
 
     Raises:
-        UnknownTenant, UnknownBot: there is nothing to erase.
-        RagError: something is left, as where an ingest kept adding rows.
+        UnknownTenant, UnknownBot, DatabaseRefused: as `erasable`; nothing was erased.
+        RagError: rows that are not the tenant's point at its own, and nothing was erased; or something is left, as
+            where an ingest kept adding rows or a trigger keeps them.
     """
     before = erasable(database, tenant, bot)
     remaining: Mapping[str, int] = before
     for _ in range(_ATTEMPTS):
-        _erase_once(database, tenant, bot)
+        failure = _erase_once(database, tenant, bot)
         remaining = _counts(database, tenant, bot)
         if not any(remaining.values()):
             return EraseReport(tenant, bot, before, remaining)
     left = ", ".join(f"{count} in {table}" for table, count in remaining.items() if count)
     raise RagError(
-        f"not everything of {_name(tenant, bot)} could be erased: {left} left. "
-        "An ingest is probably running for it; stop that and erase again"
+        f"not everything of {_name(tenant, bot)} could be erased: {left} left{f' ({failure})' if failure else ''}. "
+        "An ingest that is still running for it may add rows, or a trigger may keep them; stop that and erase again"
     )
+
+
+def _check_grants(tables: TenantTables) -> None:
+    if missing := ", ".join(tables.not_granted()):
+        raise DatabaseRefused(
+            f"rag_ingest may not read or not delete from {missing}, where rows of a tenant may be; nothing was erased. "
+            f"Allow it, as the tables' owner: GRANT SELECT, DELETE ON {missing} TO rag_ingest"
+        )
+
+
+def _check_pointing(database: Database, tables: TenantTables, connection: Connection, name: str) -> None:
+    """Refuse where rows of other tenants point at rows of this one. A login that is no superuser does not see such rows
+    of a table whose policies hide them."""
+    with database.session() as login:
+        sees_all = scalar(login, "SELECT current_setting('is_superuser')::bool")
+        pointing = tables.count_pointing_from_outside(login if sees_all else connection)
+    if pointing:
+        listed = ", ".join(f"{count} in {table}" for table, count in pointing.items())
+        raise RagError(
+            f"rows of other tenants point at rows of {name}, by a foreign key: {listed}; nothing was erased. "
+            "Delete these rows, or let them point at rows of their own tenant, and erase again"
+        )
 
 
 def _name(tenant: str, bot: str | None) -> str:
@@ -77,24 +107,27 @@ def _name(tenant: str, bot: str | None) -> str:
 
 def _counts(database: Database, tenant: str, bot: str | None) -> dict[str, int]:
     with database.work(tenant) as connection:
-        return TenantTables(connection).count(tenant, bot)
+        return TenantTables(connection, tenant, bot).count()
 
 
-def _erase_once(database: Database, tenant: str, bot: str | None) -> None:
+def _erase_once(database: Database, tenant: str, bot: str | None) -> str | None:
+    """One attempt; where the rows could not be deleted, what the database said."""
     with database.work(tenant) as connection:
         connection.execute(query("erase_pointers"), {"tenant": tenant, "bot": bot})
         profiles = _profiles(connection, tenant, bot)
     for profile in profiles:
         drop_partition(database, profile)
-    try:
-        with database.work(tenant) as connection:
-            _delete_rows(connection, tenant, bot, profiles)
-    except psycopg.errors.ForeignKeyViolation:
-        return  # rows that an ingest added since; the next attempt takes them along
+    with database.work(tenant) as connection:
+        try:
+            with connection.transaction():
+                _delete_rows(connection, tenant, bot, profiles)
+        except psycopg.errors.ForeignKeyViolation as error:
+            return first_line(error)  # of rows that an ingest added since, the next attempt takes them along
     with database.session("owner") as connection:
         made_again = [profile for profile in profiles if partition_exists(connection, profile)]
     for profile in made_again:  # by an ingest that had looked the profile up before its row went
         drop_partition(database, profile)
+    return None
 
 
 def _profiles(connection: Connection, tenant: str, bot: str | None) -> list[int]:
@@ -108,4 +141,4 @@ def _delete_rows(connection: Connection, tenant: str, bot: str | None, profiles:
         connection.execute(query("lock_profile"), {"profile": profile})
     if _profiles(connection, tenant, bot) != profiles:
         return  # a profile was enabled since: its partition has to go before its row
-    TenantTables(connection).delete(tenant, bot)
+    TenantTables(connection, tenant, bot).delete()
