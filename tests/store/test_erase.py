@@ -137,7 +137,7 @@ def test_of_a_table_that_is_added_later_one_bot_loses_its_own_rows(grown: Databa
 
 def _add(database: Database, statements: str) -> None:
     with database.connect() as connection:
-        connection.execute(statements)  # type: ignore[arg-type]
+        connection.execute(statements)
 
 
 @pytest.mark.parametrize(
