@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -22,17 +21,20 @@ def name_of(path: Path) -> str:
 
 
 @cache
-def imports(path: Path) -> frozenset[str]:
-    """What a file imports, at its top or in a function: modules, and for `from m import n` both `m.n` and `m`."""
-    return frozenset(_imports(path))
-
-
-def _imports(path: Path) -> Iterator[str]:
+def imported_names(path: Path) -> frozenset[str]:
+    """Full names of what a file imports, at its top or in a function: for `from m import n`, `m.n`."""
+    names: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: a relative import"
-            for alias in node.names:
-                yield f"{node.module}.{alias.name}"
-                yield node.module or ""
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return frozenset(names)
+
+
+@cache
+def imports(path: Path) -> frozenset[str]:
+    """The same names, and the modules that they are imported from: for `from m import n` both `m.n` and `m`."""
+    nodes = ast.walk(ast.parse(path.read_text()))
+    return imported_names(path) | {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.support.imports import HOUSE, imports, name_of, python_files
+from tests.support.imports import HOUSE, imported_names, name_of, python_files
 
 Imports = Mapping[str, set[str]]
 
@@ -47,8 +47,7 @@ def ground_imports() -> dict[str, set[str]]:
 
 def _rooms_below(path: Path) -> set[str]:
     """The rooms of what a file imports of the product, wherever in it."""
-    names = (name for name in imports(path) if name.split(".")[0] in ("rag_assets", "evals"))
-    return {room_of(name) for name in names} - {_FRONT_DOOR}
+    return {room_of(name) for name in imported_names(path) if name.split(".")[0] in ("rag_assets", "evals")}
 
 
 def shortest(graph: Imports) -> set[tuple[str, str]]:
