@@ -29,7 +29,7 @@ from rag_assets.store.profiles import add_spec
 from rag_assets.store.server import start_server, stop_server
 from rag_assets.store.tenants import add_root, add_tenant
 from tests.support.kills_world import PROFILE, Corpus, Reader, chunks_of, marker
-from tests.support.workers.kills_worker import POINTS, REPEATED, Job, kill_postgres
+from tests.support.workers.kills_worker import POINTS, REPEATED, Errand, kill_postgres
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -54,9 +54,9 @@ class World:
     def data(self) -> Path:
         return self.home / "postgres"
 
-    def job(self, victim: str, point: str) -> Job:
+    def errand(self, victim: str, point: str) -> Errand:
         passes = self.rng.randint(1, 3) if point in REPEATED else 1
-        return Job(self.database.url, "shaken", BOT, PROFILE.name, str(self.data), victim, point, passes)
+        return Errand(self.database.url, "shaken", BOT, PROFILE.name, str(self.data), victim, point, passes)
 
     def finish(self) -> IngestReport:
         """An ingest that nobody disturbs."""
@@ -125,9 +125,9 @@ def reading(world: World, readers: int = 2) -> Iterator[list[Reader]]:
     assert [thread.faults[:5] for thread in threads] == [[]] * readers
 
 
-def run_worker(job: Job) -> subprocess.CompletedProcess[str]:
+def run_worker(errand: Errand) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, str(WORKER), job.to_json()], capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, str(WORKER), errand.to_json()], capture_output=True, text=True, timeout=120, check=False
     )
 
 
@@ -136,7 +136,7 @@ def strike(world: World, victim: str, point: str) -> None:
     if point == "any time":
         strike_after(world, victim, world.rng.uniform(0.3, 2.5))
     else:
-        done = run_worker(world.job(victim, point))
+        done = run_worker(world.errand(victim, point))
         if victim == "worker":
             assert done.returncode == -9, f"not killed {point!r}: {done.stdout}{done.stderr}"
         else:
@@ -147,9 +147,9 @@ def strike(world: World, victim: str, point: str) -> None:
 
 
 def strike_after(world: World, victim: str, seconds: float) -> None:
-    job = world.job("", "")
+    errand = world.errand("", "")
     with subprocess.Popen(
-        [sys.executable, str(WORKER), job.to_json()], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        [sys.executable, str(WORKER), errand.to_json()], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     ) as process:
         time.sleep(seconds)
         if victim == "worker":
@@ -299,7 +299,7 @@ def test_an_index_that_a_crash_left_invalid_is_built_anew(world: World) -> None:
     writer = psycopg.connect(world.database.url)
     writer.execute(f"LOCK TABLE {table} IN ROW EXCLUSIVE MODE")
     with ThreadPoolExecutor(1) as pool:
-        worker = pool.submit(run_worker, world.job("", ""))
+        worker = pool.submit(run_worker, world.errand("", ""))
         deadline = time.monotonic() + 60
         while not world.rows("SELECT FROM pg_index WHERE NOT indisvalid") and time.monotonic() < deadline:
             time.sleep(0.05)

@@ -1,6 +1,6 @@
 """An ingest in a process of its own that kills itself, or Postgres, with SIGKILL at a named point.
 
-Run as a script with a `Job` as JSON for its only argument; prints what was embedded if it survives.
+Run as a script with an `Errand` as JSON for its only argument; prints what was embedded if it survives.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SMALL_BATCH = 60  # chunks in a transaction and in a call of the embedder, so th
 
 
 @dataclass(frozen=True)
-class Job:
+class Errand:
     """What to ingest, and who is killed where: `victim` is "worker", "" or one of `kill_postgres`."""
 
     url: str
@@ -68,16 +68,16 @@ def kill_postgres(data: Path, victim: str, rng: random.Random) -> None:
 class Fate:
     """Counts the points that the ingest passes, and strikes at the chosen one."""
 
-    def __init__(self, job: Job) -> None:
-        self._job = job
+    def __init__(self, errand: Errand) -> None:
+        self._errand = errand
         self._passed: Counter[str] = Counter()
 
     def passes(self, point: str) -> None:
         self._passed[point] += 1
-        if self._job.victim and point == self._job.point and self._passed[point] == self._job.passes:
-            if self._job.victim == "worker":
+        if self._errand.victim and point == self._errand.point and self._passed[point] == self._errand.passes:
+            if self._errand.victim == "worker":
                 os.kill(os.getpid(), signal.SIGKILL)
-            kill_postgres(Path(self._job.data), self._job.victim, random.Random(self._job.passes))
+            kill_postgres(Path(self._errand.data), self._errand.victim, random.Random(self._errand.passes))
 
     def after(self, owner: Any, name: str, point: str) -> None:
         """Pass `point` whenever the function has returned."""
@@ -103,10 +103,10 @@ class Fate:
         setattr(_Transaction, "execute", pass_then)  # noqa: B010 - assigned plainly, mypy takes it for unbound
 
 
-def main(job: Job) -> None:
+def main(errand: Errand) -> None:
     publication.TRANSACTION_CHUNKS = indexes.ONLINE_CHUNKS = SMALL_BATCH
     setattr(PgGate, "batch_items", lambda *_: SMALL_BATCH)  # noqa: B010 - assigned plainly, mypy takes it for a method
-    fate = Fate(job)
+    fate = Fate(errand)
     fate.after(run, "sync_sources", "sources")
     fate.after(run, "chunk_pending", "chunks")
     fate.after(PgVectorCache, "put", "cached")
@@ -116,9 +116,9 @@ def main(job: Job) -> None:
     fate.after(run, "publish_chunks", "publication")
     fate.after(run, "refresh_lexical", "lexical")
     fate.after(run, "ensure_hnsw", "hnsw")
-    report = run.ingest(Database(job.url), job.tenant, job.bot, job.profile)
+    report = run.ingest(Database(errand.url), errand.tenant, errand.bot, errand.profile)
     print(json.dumps({"embedded": report.embeddings.embedded, "written": report.publication.chunks_written}))
 
 
 if __name__ == "__main__":
-    main(Job(**json.loads(sys.argv[1])))
+    main(Errand(**json.loads(sys.argv[1])))
