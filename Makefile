@@ -56,9 +56,10 @@ eval.post: install
 	$(BIN)/rag eval gate --tenant $(TENANT) --bot $(BOT) --candidate $(PROFILE) --mode $(MODE) $(GATE) \
 		--junit $(REPORTS)/gate.xml --markdown $(REPORTS)/gate.md
 
-# As many processes as there are processors, each with a database server of its own; one that has nothing left to do
-# takes from another. ROUNDS=10 repeats what is random, and waits in the windows that people set.
-WORKERS ?= logical
+# One process more than there are processors, because tests also wait, and each with a database server of its own; one
+# that has nothing left to do takes from another. ROUNDS=10 repeats what is random, and waits in the windows that people
+# set.
+WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 ROUNDS ?= 1
 # Hundreds of processes start in a run: none of them compiles our code anew, whatever the shell has set.
 PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal --rounds $(ROUNDS)
