@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
 
 from rag_assets.chunking import ChunkingSpec, chunk_document
 from rag_assets.chunking.tokenizers import TiktokenCounter, load_counter
@@ -78,7 +77,7 @@ def test_settings_that_cannot_work_are_refused_before_anything_runs(fields: dict
 
 @pytest.mark.parametrize("missing", ["size", "overlap"])
 def test_size_and_overlap_have_to_be_given(missing: str) -> None:
-    with pytest.raises(ValidationError, match=missing):
+    with pytest.raises(InvalidProfile, match=missing):
         ChunkingSpec.model_validate({"strategy": "sentence", "size": 100, "overlap": 10} | {missing: None})
 
 
