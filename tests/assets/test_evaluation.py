@@ -24,6 +24,8 @@ from rag_assets.retrieval import open_scope
 from rag_assets.store.profiles import add_spec
 from tests.support.dagster_world import World, world_of
 
+pytestmark = pytest.mark.slow  # runs of Dagster, or whole ingests and evaluations, in each
+
 TOPICS = [f"{a}{b}" for a in ("cedar", "maple", "willow", "birch", "aspen") for b in "abcdefgh"]
 PROFILES = {"hash-8-eval": 8, "hash-512-eval": 512}  # by name, the one that serves first
 STEPS = {EVAL_JOB: ("evaluation",), PROMOTION_JOB: ("evaluation", "active_profile")}

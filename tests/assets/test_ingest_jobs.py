@@ -10,6 +10,8 @@ from rag_assets.automation.jobs import PAIR_JOB, SOURCES_JOB
 from rag_assets.partitions import pair_key
 from tests.support.dagster_world import PROFILE, World
 
+pytestmark = pytest.mark.slow  # runs of Dagster, or whole ingests and evaluations, in each
+
 PAIR = pair_key("acme", PROFILE.name)
 
 

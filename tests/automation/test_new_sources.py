@@ -17,6 +17,8 @@ from rag_assets.partitions import TENANT_TAG, pair_key
 from rag_assets.resources import Postgres
 from tests.support.dagster_world import PROFILE, World, keys
 
+pytestmark = pytest.mark.slow  # runs of Dagster, or whole ingests and evaluations, in each
+
 QUIET = "nothing new under"
 
 

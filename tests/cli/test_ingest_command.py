@@ -15,6 +15,8 @@ from tests.support.connections import sessions
 if TYPE_CHECKING:
     from tests.support.command_line import Rag
 
+pytestmark = pytest.mark.slow  # runs of Dagster, or whole ingests and evaluations, in each
+
 
 def _to(tenant: str, *more: str) -> tuple[str, ...]:
     return ("--tenant", tenant, "--bot", "b", *more)

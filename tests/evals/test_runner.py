@@ -34,6 +34,8 @@ from rag_assets.store.tenants import add_tenant
 from tests.support.labelled_world import COARSE, DOCUMENTS, FINE, add_document, labelled_bot, write_collection
 from tests.support.worlds import HASH_PROFILE
 
+pytestmark = pytest.mark.slow  # runs of Dagster, or whole ingests and evaluations, in each
+
 GAIN = GatePolicy(max_p95_ratio=None)  # what else the machine does is no part of these tests
 SAME = GatePolicy(min_recall_gain=None, non_inferior=0.01, max_p95_ratio=None)
 
