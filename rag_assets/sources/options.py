@@ -1,0 +1,30 @@
+"""What a source root was told: what of it is read, how, and how often it is looked at."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class RootOptions(BaseModel):
+    """Options of one root, remembered with it.
+
+    Attributes:
+        include: patterns as in a `.gitignore`, over paths relative to the root; where there are any, only what one of
+            them matches is read.
+        exclude: patterns of what is left out, stronger than `include`.
+        gitignore: `.gitignore` files below the root count like `.ragignore` files, which always do.
+        all_folders: folders that programs fill (`node_modules`, build outputs and the like) are read too.
+        noindex: web pages that ask robots not to index them are read all the same: one's own site.
+        encoding: of text files that do not say theirs; None to find out.
+        interval_s: seconds between two looks at the root; None for the default of its kind.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    gitignore: bool = False
+    all_folders: bool = False
+    noindex: bool = False
+    encoding: str | None = None
+    interval_s: int | None = Field(default=None, ge=5)
