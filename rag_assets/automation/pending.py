@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 
 from rag_assets.automation.work import Look, PendingWork, digest
 from rag_assets.errors import SourceError
-from rag_assets.ingest.sources import RootChanges, decide
+from rag_assets.ingest.root_changes import RootChanges, decide
 from rag_assets.sources.scan import scan_root
 from rag_assets.store.database import Database
 from rag_assets.store.profiles import BuiltProfile, built_profiles
+from rag_assets.store.roots import Root, list_roots
 from rag_assets.store.sources import FileState, file_states, profile_lag
-from rag_assets.store.tenants import Root, list_roots
 
 # A bucket costs a request to list, a page one to see whether it has changed.
 REMOTE_EVERY_S = 900

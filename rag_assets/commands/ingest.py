@@ -22,8 +22,9 @@ from rag_assets.settings import Settings, load_settings
 from rag_assets.sources.roots import resolve_roots
 from rag_assets.store.database import Database
 from rag_assets.store.profiles import built_profiles, get_spec
+from rag_assets.store.roots import list_roots
 from rag_assets.store.sources import forget_unread_files
-from rag_assets.store.tenants import list_roots, spaces_of
+from rag_assets.store.tenants import spaces_of
 
 if TYPE_CHECKING:
     from rag_assets.launch.ingest import IngestOutcome

@@ -18,7 +18,8 @@ from rag_assets.embedding.models import usd
 from rag_assets.errors import UsageError
 from rag_assets.ingest.plan import Demand, Plan, Price, make_plan, price_of
 from rag_assets.store.profiles import get_spec
-from rag_assets.store.tenants import list_roots, spaces_of
+from rag_assets.store.roots import list_roots
+from rag_assets.store.tenants import spaces_of
 
 SHOWN_FAILURES = 20
 

@@ -12,8 +12,9 @@ from rich.text import Text
 from rag_assets.commands.options import Bot, Json, Tenant
 from rag_assets.commands.session import ready_database
 from rag_assets.commands.shell import CommandResult, printable
+from rag_assets.store.roots import list_roots
 from rag_assets.store.sources import source_counts, sources_overview
-from rag_assets.store.tenants import list_roots, spaces_of
+from rag_assets.store.tenants import spaces_of
 
 _STATUS_STYLES = {"ready": "green", "failed": "red", "no_text": "yellow"}
 

@@ -12,10 +12,12 @@ from rag_assets.documents.model import Document
 from rag_assets.embedding.profiles import EmbeddingProfile
 from rag_assets.errors import UnknownBot, UnknownTenant
 from rag_assets.ingest.repeated_pages import Pages, compared, concerns_pages
-from rag_assets.ingest.sources import FileRead, RootChanges, is_batch, is_same, staged_sources, vanished
+from rag_assets.ingest.root_changes import RootChanges
+from rag_assets.ingest.sources import FileRead, is_batch, is_same, staged_sources, vanished
 from rag_assets.store.database import Connection
 from rag_assets.store.pages import page_texts, served_versions, stored_pages
 from rag_assets.store.profiles import built_profiles
+from rag_assets.store.roots import Root
 from rag_assets.store.sources import (
     PendingSource,
     SourceState,
@@ -27,7 +29,7 @@ from rag_assets.store.sources import (
     repeats_of,
     sources_of_files,
 )
-from rag_assets.store.tenants import Root, spaces_of
+from rag_assets.store.tenants import spaces_of
 
 NOWHERE = UUID(int=0)  # the space of a bot, and the root of an address, that nobody has added yet
 

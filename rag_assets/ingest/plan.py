@@ -14,14 +14,16 @@ from rag_assets.errors import RootUnreadable
 from rag_assets.ingest.chunks import CutSource, cut_source
 from rag_assets.ingest.dry_sync import NOWHERE, ScannedRoot, look_ahead, space_of
 from rag_assets.ingest.repeated_pages import Pages
-from rag_assets.ingest.sources import FileRead, RootChanges, decide, read_file
+from rag_assets.ingest.root_changes import RootChanges, decide
+from rag_assets.ingest.sources import FileRead, read_file
 from rag_assets.progress import stage
 from rag_assets.sources.scan import scan_root
 from rag_assets.store.cache import known_hashes
 from rag_assets.store.database import Connection, Database
 from rag_assets.store.limits import Mode, profile_settings, rate_limits, spent_usd
+from rag_assets.store.roots import Root, list_roots
 from rag_assets.store.sources import FileState, PendingSource, file_states
-from rag_assets.store.tenants import Root, list_bots, list_roots, list_tenants
+from rag_assets.store.tenants import list_bots, list_tenants
 
 SAMPLE_FILES = 200  # of the files to read, so many are read and cut to estimate the rest
 _SOURCES = 100  # whose chunks are looked up together

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
 from rag_assets.documents.checksum import bytes_checksum, document_checksum
 from rag_assets.documents.isolated import parse_file
 from rag_assets.documents.model import Record
-from rag_assets.documents.names import is_web
 from rag_assets.documents.page_signature import signature_of
-from rag_assets.documents.registry import PARSER_VERSION, supported
+from rag_assets.documents.registry import PARSER_VERSION
 from rag_assets.embedding.models import MEDIA_PAGES
 from rag_assets.errors import RootUnreadable, SourceError
+from rag_assets.ingest.root_changes import decide
 from rag_assets.progress import stage
-from rag_assets.sources.scan import Content, RootListing, SourceFile, read_content, scan_root
+from rag_assets.sources.scan import Content, SourceFile, read_content, scan_root
 from rag_assets.store import sources as store
 from rag_assets.store.database import Database
+from rag_assets.store.roots import Root, list_roots, record_scan
 from rag_assets.store.sources import FileState, SourceState, StagedSource, StoredMedia, hash_uri, source_id
-from rag_assets.store.tenants import Root, list_roots, record_scan, spaces_of
+from rag_assets.store.tenants import spaces_of
 
 BATCH_RECORDS = 2000
 BATCH_FILES = 200
@@ -53,50 +54,6 @@ class SyncReport:
     @property
     def changes(self) -> int:
         return self.changed + self.no_text + self.failed + self.deleted
-
-
-@dataclass(frozen=True)
-class RootChanges:
-    """The decision about a root: which files to read, and which have gone."""
-
-    to_read: tuple[SourceFile, ...]
-    kept: tuple[str, ...]  # uris that are as they were
-    gone: tuple[str, ...]
-
-
-def decide(listing: RootListing, known: dict[str, FileState], elsewhere: Container[str] = frozenset()) -> RootChanges:
-    """Compare what lies under a root with what was read before.
-
-    A file whose size, time and parser are the same is not read again, nor is one that another root of the
-    space has covered in this scan: `elsewhere`. What lies under a folder that could not be listed counts as
-    there, because not seeing it is no proof that it has gone; nor is that this process has no parser for it, which
-    another one had.
-    """
-    to_read: list[SourceFile] = []
-    kept: list[SourceFile] = []
-    for file in listing.files:
-        if file.uri in elsewhere:
-            continue
-        state = known.get(file.uri)
-        same = (
-            state is not None
-            and (state.size, state.mtime_ns) == (file.size, file.mtime_ns)
-            and state.parser_version == PARSER_VERSION
-        )
-        (kept if same else to_read).append(file)
-    listed = {file.uri for file in listing.files}
-    hidden = tuple(error.uri for error in listing.errors)
-    gone = tuple(uri for uri in known if uri not in listed and _is_seen(uri) and not _under(uri, hidden))
-    return RootChanges(tuple(to_read), tuple(file.uri for file in kept), gone)
-
-
-def _is_seen(uri: str) -> bool:
-    """Whether a listing would name the file if it were there."""
-    return is_web(uri) or supported(uri)
-
-
-def _under(uri: str, hidden: Sequence[str]) -> bool:
-    return any(uri == part or uri.startswith(part.rstrip("/") + "/") for part in hidden)
 
 
 def sync_sources(database: Database, tenant: str, bot: str | None = None) -> SyncReport:

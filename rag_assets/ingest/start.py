@@ -8,7 +8,8 @@ from rag_assets.ingest.pairs import enable_pair
 from rag_assets.store.database import Database
 from rag_assets.store.migrate import is_current, migrate
 from rag_assets.store.profiles import BuiltProfile, get_spec, seed_specs
-from rag_assets.store.tenants import add_root, add_tenant
+from rag_assets.store.roots import add_root
+from rag_assets.store.tenants import add_tenant
 
 
 def prepare(database: Database) -> None:

@@ -16,8 +16,8 @@ from rag_assets.documents.model import Block, Document
 from rag_assets.documents.page_signature import PageSignature
 from rag_assets.embedding.profiles import ProviderOptions
 from rag_assets.store.database import Connection
+from rag_assets.store.roots import Root
 from rag_assets.store.sql import query
-from rag_assets.store.tenants import Root
 
 
 @dataclass(frozen=True)

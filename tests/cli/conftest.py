@@ -70,7 +70,8 @@ def filled(documents: Path, request: pytest.FixtureRequest) -> Iterator[str]:
     """A tenant of its own whose bot `b` has the two documents published, without Dagster."""
     from rag_assets.ingest.run import ingest
     from rag_assets.store.database import Database
-    from rag_assets.store.tenants import add_root, add_tenant
+    from rag_assets.store.roots import add_root
+    from rag_assets.store.tenants import add_tenant
 
     tenant = f"t{abs(hash(request.node.nodeid)) % 10**12}"
     database = Database.from_settings()

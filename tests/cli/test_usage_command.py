@@ -6,7 +6,8 @@ import pytest
 
 from rag_assets.ingest.run import ingest
 from rag_assets.store.database import Database
-from rag_assets.store.tenants import add_root, add_tenant
+from rag_assets.store.roots import add_root
+from rag_assets.store.tenants import add_tenant
 
 if TYPE_CHECKING:
     from tests.support.command_line import Rag

@@ -17,7 +17,8 @@ from rag_assets.errors import EmbeddingError
 from rag_assets.ingest.run import IngestReport, ingest
 from rag_assets.store.database import Database
 from rag_assets.store.profiles import add_spec
-from rag_assets.store.tenants import add_root, add_tenant
+from rag_assets.store.roots import add_root
+from rag_assets.store.tenants import add_tenant
 from tests.support import google_server as google
 from tests.support import openai_server as openai
 from tests.support.embed_world import GOOGLE_PREFIX, cached, embedded_items, fresh_embedders, rows, served, statuses

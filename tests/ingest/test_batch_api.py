@@ -15,7 +15,8 @@ from rag_assets.errors import CostCeilingReached, UsageError
 from rag_assets.ingest.run import ingest
 from rag_assets.store.database import Database
 from rag_assets.store.limits import set_profile_settings
-from rag_assets.store.tenants import add_root, add_tenant
+from rag_assets.store.roots import add_root
+from rag_assets.store.tenants import add_tenant
 from tests.support.batch_world import FEWEST, PROFILE, TENANT, BatchWorld, batch_world, text_of
 from tests.support.google_batch_server import Change, Line
 from tests.support.google_server import unit_vectors

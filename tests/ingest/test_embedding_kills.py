@@ -22,8 +22,9 @@ from rag_assets.ingest.sources import sync_sources
 from rag_assets.store.database import Database, ensure_database
 from rag_assets.store.migrate import migrate
 from rag_assets.store.profiles import add_spec
+from rag_assets.store.roots import add_root
 from rag_assets.store.server import start_server, stop_server
-from rag_assets.store.tenants import add_root, add_tenant
+from rag_assets.store.tenants import add_tenant
 from tests.support.embed_world import GOOGLE_PREFIX, cached, embedded_items, served, statuses
 from tests.support.google_server import Behaviour, GoogleServer, Reply, embed, error, google_server, unit_vectors
 from tests.support.servers import copy_database, drop_database

@@ -13,16 +13,18 @@ import pytest
 
 from rag_assets.documents.registry import PARSER_VERSION
 from rag_assets.ingest.pairs import enable_pair, enabled_profiles
+from rag_assets.ingest.root_changes import decide
 from rag_assets.ingest.run import IngestReport, ingest
-from rag_assets.ingest.sources import decide, sync_sources
+from rag_assets.ingest.sources import sync_sources
 from rag_assets.retrieval import RetrievalResult, open_scope
 from rag_assets.retrieval.retrievers import RETRIEVERS
 from rag_assets.sources.listing import RootListing, ScanError, SourceFile
 from rag_assets.store.database import Database
 from rag_assets.store.partitions import partition_name
 from rag_assets.store.profiles import add_spec
+from rag_assets.store.roots import add_root
 from rag_assets.store.sources import FileState, sources_overview
-from rag_assets.store.tenants import add_root, add_tenant
+from rag_assets.store.tenants import add_tenant
 from tests.support.worlds import HASH_PROFILE, ingested, rewrite, write_files
 
 LONG = "\n\n".join(f"Paragraph {n} is about the pump, the valve and the hose of model {n}." * 3 for n in range(10))

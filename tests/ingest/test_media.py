@@ -12,8 +12,9 @@ import pytest
 
 from rag_assets.ingest.plan import Demand, make_plan, price_of
 from rag_assets.store.database import Database
+from rag_assets.store.roots import add_root
 from rag_assets.store.sources import profile_lag
-from rag_assets.store.tenants import add_root, add_tenant
+from rag_assets.store.tenants import add_tenant
 from tests.support.google_server import media_text, unit_vectors
 from tests.support.media_world import BOT, PROFILE, TENANT, MediaWorld, media_world, picture, small_pdf
 from tests.support.pdf_files import IMAGE_ONLY, pdf

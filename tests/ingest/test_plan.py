@@ -13,7 +13,8 @@ from rag_assets.ingest.plan import Demand, Plan, make_plan
 from rag_assets.ingest.run import IngestReport, ingest
 from rag_assets.store.database import Database
 from rag_assets.store.profiles import add_spec
-from rag_assets.store.tenants import add_root, add_tenant
+from rag_assets.store.roots import add_root
+from rag_assets.store.tenants import add_tenant
 from tests.support.pdf_files import pdf, says
 from tests.support.worlds import HASH_PROFILE, rewrite, write_files
 

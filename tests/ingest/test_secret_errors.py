@@ -23,7 +23,8 @@ from rag_assets.store.cache import PgVectorCache
 from rag_assets.store.database import Database
 from rag_assets.store.limits import PgGate
 from rag_assets.store.profiles import add_spec
-from rag_assets.store.tenants import add_root, add_tenant
+from rag_assets.store.roots import add_root
+from rag_assets.store.tenants import add_tenant
 from tests.support import google_server as google
 from tests.support import openai_server as openai
 from tests.support.embed_world import everything_said, fresh_embedders

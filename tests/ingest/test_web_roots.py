@@ -10,7 +10,8 @@ import pytest
 from rag_assets.automation.pending import look_at
 from rag_assets.ingest.run import IngestReport, ingest
 from rag_assets.store.database import Database
-from rag_assets.store.tenants import add_root, add_tenant
+from rag_assets.store.roots import add_root
+from rag_assets.store.tenants import add_tenant
 from tests.support.web_site import Page, Site, running_site
 
 

@@ -21,7 +21,8 @@ from rag_assets.errors import DatabaseUnavailable, RagError
 from rag_assets.ingest.run import ingest
 from rag_assets.store.cache import PgVectorCache
 from rag_assets.store.database import Connection, Database
-from rag_assets.store.tenants import add_root, add_tenant, list_tenants
+from rag_assets.store.roots import add_root
+from rag_assets.store.tenants import add_tenant, list_tenants
 from tests.support.connections import sessions
 
 _SESSION = (

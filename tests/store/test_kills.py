@@ -26,8 +26,9 @@ from rag_assets.retrieval import LexicalRetriever, open_scope
 from rag_assets.store.database import Database, ensure_database
 from rag_assets.store.migrate import migrate
 from rag_assets.store.profiles import add_spec
+from rag_assets.store.roots import add_root
 from rag_assets.store.server import start_server, stop_server
-from rag_assets.store.tenants import add_root, add_tenant
+from rag_assets.store.tenants import add_tenant
 from tests.support.kills_world import PROFILE, Corpus, Reader, chunks_of, marker
 from tests.support.workers.kills_worker import POINTS, REPEATED, Errand, kill_postgres
 

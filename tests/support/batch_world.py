@@ -20,7 +20,8 @@ from rag_assets.store.batch_jobs import BatchJob, list_jobs
 from rag_assets.store.database import Database
 from rag_assets.store.limits import set_profile_settings
 from rag_assets.store.profiles import add_spec
-from rag_assets.store.tenants import add_root, add_tenant
+from rag_assets.store.roots import add_root
+from rag_assets.store.tenants import add_tenant
 from tests.support.google_batch_server import Batches, google_batches
 
 PROFILE = make_profile(name="gemini-batch", provider="google", model="gemini-embedding-2", dimensions=128)

@@ -23,7 +23,8 @@ from rag_assets.partitions import TENANT_TAG, ensure_partitions, pair_key
 from rag_assets.resources import Postgres
 from rag_assets.store.database import Database, ensure_database
 from rag_assets.store.profiles import add_spec
-from rag_assets.store.tenants import add_root, add_tenant
+from rag_assets.store.roots import add_root
+from rag_assets.store.tenants import add_tenant
 from tests.support.servers import copy_database, drop_database
 
 PROFILE = make_profile(name="hash-64", provider="hash", model="hash", dimensions=64)

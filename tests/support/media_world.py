@@ -21,7 +21,8 @@ from rag_assets.retrieval import DenseRetriever, LexicalRetriever, open_scope
 from rag_assets.retrieval.results import RetrievalResult
 from rag_assets.store.database import Database
 from rag_assets.store.profiles import add_spec
-from rag_assets.store.tenants import add_root, add_tenant
+from rag_assets.store.roots import add_root
+from rag_assets.store.tenants import add_tenant
 from tests.support.google_server import GoogleServer, google_server, media_text
 from tests.support.pdf_files import pdf, says
 

@@ -10,7 +10,8 @@ from rag_assets.chunking import ChunkingSpec
 from rag_assets.embedding.profiles import make_profile
 from rag_assets.ingest.run import IngestReport, ingest
 from rag_assets.store.database import Database
-from rag_assets.store.tenants import add_root, add_tenant
+from rag_assets.store.roots import add_root
+from rag_assets.store.tenants import add_tenant
 
 HASH_PROFILE = make_profile(
     name="hash-64",
