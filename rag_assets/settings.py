@@ -178,6 +178,22 @@ class Settings(BaseSettings):
         "Address of an OpenAI-compatible server, with its `/v1`, for profiles that name none",
         repr=False,
     )
+    provider_wait_s: float = _row(
+        "RAG_PROVIDER_WAIT_S",
+        600.0,
+        PROVIDERS,
+        "Seconds that an ingest goes on asking a provider that fails",
+        gt=0,
+        le=600,
+    )
+    sensor_provider_wait_s: float = _row(
+        "RAG_SENSOR_PROVIDER_WAIT_S",
+        20.0,
+        PROVIDERS,
+        "The same for runs that sensors and schedules start",
+        gt=0,
+        le=600,
+    )
     device: str = _row(
         "RAG_DEVICE",
         "auto",

@@ -40,6 +40,7 @@ def test_without_any_variable_there_are_defaults(tmp_path: Path, monkeypatch: py
     assert (settings.batch_min_items, settings.batch_job_items, settings.batch_tokens) == (200, 1000, 500_000)
     assert (settings.parse_seconds, settings.parse_memory_mb, settings.parse_env) == (30, 1024, ())
     assert (settings.device, settings.embedding_pool) == ("auto", None)
+    assert (settings.provider_wait_s, settings.sensor_provider_wait_s) == (600, 20)
     assert (settings.debug, settings.allow_private_urls, settings.ignore_robots) == (False, False, False)
 
 

@@ -4,6 +4,7 @@
 
 import dagster as dg
 import pyarrow as pa
+from dagster._core.storage.tags import SCHEDULE_NAME_TAG, SENSOR_NAME_TAG
 
 from rag_assets.assets.metadata import failures_table
 from rag_assets.assets.steps import OWNERS, IngestConfig, profiles_of, working
@@ -12,6 +13,7 @@ from rag_assets.partitions import tenant_profile
 from rag_assets.resources import Postgres
 from rag_assets.runs.pools import EMBEDDING_POOL
 from rag_assets.runs.reports import hand_over
+from rag_assets.settings import load_settings
 
 
 @dg.asset(
@@ -28,7 +30,10 @@ def profile_embeddings(
     the tenant's cache and cost nothing. A source whose texts wait for a batch job is left for a later run."""
     with working(context) as step:
         database = postgres.database()
-        table, report = embed_chunks(database, profiles_of(context, database, config), chunks, config.batch)
+        # A run that nobody waits for comes again, and until then leaves its place to others.
+        by_itself = {SENSOR_NAME_TAG, SCHEDULE_NAME_TAG} & set(context.run.tags)
+        wait_s = load_settings().sensor_provider_wait_s if by_itself else None
+        table, report = embed_chunks(database, profiles_of(context, database, config), chunks, config.batch, wait_s)
         hand_over(report)
     if report.pending_chunks:
         context.log.info(f"{report.pending_chunks} chunks wait for a batch job")

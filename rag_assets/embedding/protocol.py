@@ -44,11 +44,13 @@ _OPEN = OpenGate()
 
 @dataclass(frozen=True)
 class Caller:
-    """On whose behalf something is embedded. It never changes a vector: it tags usage, and holds the gate."""
+    """On whose behalf something is embedded. It never changes a vector: it tags usage, and holds the gate. `wait_s`:
+    the most seconds that a document's request may go on failing; None: as long as the provider's module thinks fit."""
 
     tenant: str = ""
     bot: str = ""
     gate: Gate = _OPEN
+    wait_s: float | None = None
 
 
 NOBODY = Caller()

@@ -20,6 +20,7 @@ from rag_assets.ingest.batch_api.backlog import Held, settle_backlog
 from rag_assets.ingest.media import embed_media
 from rag_assets.ingest.sources import Failure
 from rag_assets.progress import stage
+from rag_assets.settings import load_settings
 from rag_assets.store.batch_jobs import Waiting, wait_for_jobs
 from rag_assets.store.cache import PgVectorCache
 from rag_assets.store.database import Database
@@ -54,13 +55,18 @@ class EmbedReport:
 
 
 def embed_chunks(
-    database: Database, profiles: Sequence[BuiltProfile], chunks: pa.Table, batch: bool = False
+    database: Database,
+    profiles: Sequence[BuiltProfile],
+    chunks: pa.Table,
+    batch: bool = False,
+    wait_s: float | None = None,
 ) -> tuple[pa.Table, EmbedReport]:
     """Add the column `embedding`, (n, d) float32 of unit length, to a table of chunks.
 
     The chunks of a source with a text that the provider refuses are left out and the source is recorded as failed.
     So are those of a source with a text that waits for a batch job, with nothing recorded against it. `batch` hands
-    texts over to the provider's batch API whatever the profile's settings say.
+    texts over to the provider's batch API whatever the profile's settings say. `wait_s`: the most seconds that a
+    request may go on failing; None: `RAG_PROVIDER_WAIT_S`.
 
     A file that is embedded as such and refused is left out, and its text is not.
 
@@ -71,18 +77,19 @@ def embed_chunks(
         UsageError: `batch`, and a provider has no batch API.
     """
     report = EmbedReport()
+    wait_s = load_settings().provider_wait_s if wait_s is None else wait_s
     tables = []
     for built in profiles:
         mine = chunks.filter(pc.equal(chunks["profile_id"], built.id))
         texts = mine.filter(pc.is_null(mine["media"]))
-        table = _embed_profile(database, built, texts, report, batch)
-        tables.append(_with_media(database, built, mine, table, report))
+        table = _embed_profile(database, built, texts, report, batch, wait_s)
+        tables.append(_with_media(database, built, mine, table, report, wait_s))
     report.chunks = sum(table.num_rows for table in tables)
     return pa.concat_tables(tables), report
 
 
 def _embed_profile(
-    database: Database, built: BuiltProfile, chunks: pa.Table, report: EmbedReport, batch: bool
+    database: Database, built: BuiltProfile, chunks: pa.Table, report: EmbedReport, batch: bool, wait_s: float
 ) -> pa.Table:
     embedder = embedder_for(built.profile)
     texts = embedding_texts(chunks)
@@ -93,7 +100,7 @@ def _embed_profile(
         held = [backlog.held_by(text) for text in texts]
         # Whatever else the source of a waiting text needs is embedded now, so that it is not missing later.
         ready = [row for row, one in enumerate(held) if one is None]
-        caller = Caller(built.tenant, built.bot, gate)
+        caller = Caller(built.tenant, built.bot, gate, wait_s)
         now = [texts[row] for row in ready]
         # A request that is larger than a rate limit would never have its turn.
         size = gate.batch_items(embedder.batch_items, max(map(estimated_tokens, now), default=0))
@@ -111,7 +118,7 @@ def _embed_profile(
 
 
 def _with_media(
-    database: Database, built: BuiltProfile, chunks: pa.Table, texts: pa.Table, report: EmbedReport
+    database: Database, built: BuiltProfile, chunks: pa.Table, texts: pa.Table, report: EmbedReport, wait_s: float
 ) -> pa.Table:
     """Add the files among the chunks, embedded as such, to the embedded `texts`."""
     is_media = pc.is_valid(chunks["media"])
@@ -124,7 +131,7 @@ def _with_media(
     files = chunks.filter(pc.and_(is_media, stays))
     if not files.num_rows:
         return texts
-    result = embed_media(database, built, files, set(with_text.to_pylist()))
+    result = embed_media(database, built, files, set(with_text.to_pylist()), wait_s)
     report.add(result.embedding)
     report.media += result.chunks.num_rows
     report.media_changed += result.changed

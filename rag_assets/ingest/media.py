@@ -101,8 +101,11 @@ class _Reader:
         return data
 
 
-def embed_media(database: Database, built: BuiltProfile, files: pa.Table, with_text: Container[str]) -> MediaResult:
-    """Embed the files of a table of chunks; `with_text` are the ids of the sources that have other chunks too.
+def embed_media(
+    database: Database, built: BuiltProfile, files: pa.Table, with_text: Container[str], wait_s: float
+) -> MediaResult:
+    """Embed the files of a table of chunks; `with_text` are the ids of the sources that have other chunks too, and
+    `wait_s` the most seconds that a request may go on failing.
 
     Raises:
         ProviderUnavailable, ProviderRefused, CostCeilingReached: what was embedded until then is kept.
@@ -115,7 +118,7 @@ def embed_media(database: Database, built: BuiltProfile, files: pa.Table, with_t
         # A profile that is multimodal has a model that embeds files.
         embedder = cast(MediaEmbedder, embedder_for(built.profile))
         wanted = [_file(reader, row, json.loads(values["media"])) for row, values in enumerate(rows)]
-        caller = Caller(built.tenant, built.bot, gate)
+        caller = Caller(built.tenant, built.bot, gate, wait_s)
         embedding = embed_media_cached(embedder, wanted, cache, caller, on_file=bar.advance)
     found = np.isfinite(embedding.vectors[:, 0])
     result = MediaResult(files.filter(pa.array(found)), embedding.vectors[found], embedding)

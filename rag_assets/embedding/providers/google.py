@@ -10,6 +10,7 @@ import base64
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from google import genai
@@ -76,9 +77,10 @@ class GoogleEmbedder:
         in vain.
         """
         check_texts(texts)
-        groups = [self._documents.pieces(text, self._count_tokens) for text in texts]
+        policy = self._policies["document"].within(caller.wait_s)
+        groups = [self._documents.pieces(text, partial(self._count_tokens, policy)) for text in texts]
         items = [_text_item(self._document_role.prefix + piece) for group in groups for piece in group]
-        vectors, tokens = self._embed(items, self._document_role.task_type, caller.gate, self._policies["document"])
+        vectors, tokens = self._embed(items, self._document_role.task_type, caller.gate, policy)
         usage = Usage(caller.tenant, caller.bot, len(items), tokens, self._info.cost_usd(tokens))
         return Embedded(mean_of_windows(vectors, _windows(groups), self.dimensions), usage)
 
@@ -106,7 +108,7 @@ class GoogleEmbedder:
             EmbeddingError: as for a text.
         """
         item = self._media_item(data, mime_type)
-        vectors, tokens = self._embed([item], None, caller.gate, self._policies["document"])
+        vectors, tokens = self._embed([item], None, caller.gate, self._policies["document"].within(caller.wait_s))
         usage = Usage(caller.tenant, caller.bot, 1, tokens, tokens * self._info.media_price_usd / 1e6)
         return Embedded(vectors, usage)
 
@@ -161,7 +163,7 @@ class GoogleEmbedder:
                 raise EmbeddingError(f"{self._client.what} returned no vector for text {position} of {n}")
         return rows
 
-    def _count_tokens(self, text: str) -> int | None:
+    def _count_tokens(self, policy: RetryPolicy, text: str) -> int | None:
         """What the model makes of a text; None where the provider does not say, which is no reason to fail."""
 
         def send(client: genai.Client, options: types.HttpOptions) -> types.CountTokensResponse:
@@ -177,7 +179,7 @@ class GoogleEmbedder:
                 gate=OpenGate(),
                 items=1,
                 tokens=0,
-                policy=self._policies["document"],
+                policy=policy,
             ).total_tokens
         except (ProviderRefused, TextRefused):
             return None

@@ -72,7 +72,8 @@ class OpenAICompatibleEmbedder:
         More than one request is sent only for long texts; if one is refused, those before it are paid for in vain.
         """
         check_texts(texts)
-        return self._embed([self._windows(text) for text in texts], "document", caller, caller.gate)
+        policy = self._policies["document"].within(caller.wait_s)
+        return self._embed([self._windows(text) for text in texts], "document", caller, caller.gate, policy)
 
     def embed_query(self, text: str, caller: Caller = NOBODY) -> Embedded:
         """See `Embedder.embed_query`. It passes the gate without waiting, and tries twice within a few seconds.
@@ -84,7 +85,7 @@ class OpenAICompatibleEmbedder:
         windows = self._windows(text)
         if len(windows) > _QUERY_WINDOWS:
             raise TextRefused(f"a search text of {len(text)} characters is too long for {self._client.what}")
-        return self._embed([windows], "query", caller, OpenGate())
+        return self._embed([windows], "query", caller, OpenGate(), self._policies["query"])
 
     def close(self) -> None:
         """Close the connections. The next call makes new ones."""
@@ -95,7 +96,9 @@ class OpenAICompatibleEmbedder:
             return [Window(text, 1)]
         return byte_windows(text, self._room)
 
-    def _embed(self, windows: list[list[Window]], role: Role, caller: Caller, gate: Gate) -> Embedded:
+    def _embed(
+        self, windows: list[list[Window]], role: Role, caller: Caller, gate: Gate, policy: RetryPolicy
+    ) -> Embedded:
         prefix = self._prefixes.query if role == "query" else self._prefixes.document
         inputs = [prefix + window.text for window in chain.from_iterable(windows)]
         sizes = [json_bytes(text) + _ITEM_BYTES for text in inputs]
@@ -103,13 +106,13 @@ class OpenAICompatibleEmbedder:
         tokens = 0
         for batch in plan_batches(sizes, self._info.batch_items, self._info.batch_bytes):
             sent = inputs[batch.start : batch.stop]
-            answer = self._request(sent, role, gate)
+            answer = self._request(sent, role, gate, policy)
             vectors[batch.start : batch.stop] = checked(answer.vectors, len(sent), self.dimensions, self._client.what)
             tokens += answer.tokens if answer.tokens is not None else sum(map(estimated_tokens, sent))
         usage = Usage(caller.tenant, caller.bot, len(inputs), tokens, self._info.cost_usd(tokens))
         return Embedded(mean_of_windows(vectors, windows, self.dimensions), usage)
 
-    def _request(self, inputs: list[str], role: Role, gate: Gate) -> Answer:
+    def _request(self, inputs: list[str], role: Role, gate: Gate, policy: RetryPolicy) -> Answer:
         body: dict[str, object] = {
             "model": self._profile.model,
             "input": inputs,
@@ -125,7 +128,7 @@ class OpenAICompatibleEmbedder:
             gate=gate,
             items=len(inputs),
             tokens=sum(map(estimated_tokens, inputs)),
-            policy=self._policies[role],
+            policy=policy,
         )
 
 

@@ -14,7 +14,7 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from threading import Thread
@@ -76,6 +76,10 @@ class RetryPolicy:
     attempt_seconds: float = 60
     first_wait: float = 1
     longest_wait: float = 60
+
+    def within(self, seconds: float | None) -> RetryPolicy:
+        """The same, but over in so many seconds; None: the same."""
+        return self if seconds is None else replace(self, deadline_seconds=min(self.deadline_seconds, seconds))
 
 
 FOR_DOCUMENTS = RetryPolicy()
