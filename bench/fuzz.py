@@ -133,7 +133,6 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.keep:
         arguments.keep.mkdir(parents=True, exist_ok=True)
-    isolated.LIGHT_BYTES = -1  # no input may reach this process
     seeds = load_seeds(arguments.documents)
     started = time.monotonic()
     tally = run(seeds, arguments.inputs, arguments.seed, arguments.keep)

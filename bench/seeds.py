@@ -180,6 +180,14 @@ SEEDS: dict[str, bytes] = {
     "latin.txt": "Die Tür ist schön, und das Café kostet 5 €.".encode("cp1252"),
     "a.py": b'"""Doc."""\nimport os\n\n\ndef f(x):\n    return x  # comment\n',
     "a.md": _MARKDOWN,
+    "a.adoc": b"= Guide\n\nText.\n\n== Part ==\n\nMore.\n",
+    "a.org": b"#+title: Guide\n\n* TODO Part :tag:\n\nText.\n",
+    "a.rst": b"Guide\n=====\n\nText.\n\nPart\n----\n\nMore.\n",
+    "a.tex": b"\\title{Guide}\n\\section{One {two}}\n\nText $x^2$.\n",
+    "a.ipynb": b'{"cells": [{"cell_type": "markdown", "source": ["# One"]}, {"cell_type": "code", "source": "1", '
+    b'"outputs": [{"data": {"text/plain": ["1"]}}]}], "nbformat": 4}',
+    "a.ics": b"BEGIN:VCALENDAR\r\nBEGIN:VEVENT\r\nUID:1\r\nDTSTART:20260101T090000Z\r\nSUMMARY:Meeting\r\n"
+    b"DESCRIPTION:Bring\\, the\r\n  key\r\nRRULE:FREQ=DAILY;COUNT=2\r\nEND:VEVENT\r\nEND:VCALENDAR\r\n",
     "a.html": b"<!doctype html><html lang=en><head><title>T</title><meta charset=utf-8></head><body>"
     b"<nav>Menu</nav><main>"
     b"<h1>Head</h1><p>Text <b>bold</b></p><ul><li>item</ul><table><tr><th>a<td>b</table>"

@@ -11,7 +11,8 @@ from rag_assets.documents.names import is_web
 from rag_assets.documents.normalize import normalize
 
 _PARAGRAPH_BREAK = re.compile(r"\n[^\S\n]*\n\s*")
-_INLINE_MARKUP = re.compile(r"!?\[([^\]]*)\]\([^)]*\)|[*`]+|<[^>]*>")
+# No part of it looks beyond the next mark of its own kind, so that a line of nothing but brackets takes no time.
+_INLINE_MARKUP = re.compile(r"!?\[([^\[\]]*+)\]\((?:[^()]|\([^()]*+\))*+\)|[*`]+|<[^<>]*+>")
 _MAX_ERROR = 500  # characters
 
 

@@ -23,7 +23,6 @@ class Format:
     """A kind of file: how it is recognised, and the parser, given as `module:function` to load it late.
 
     `textual` formats decode their bytes as text, so bytes that are known to be something else are refused.
-    `light` ones are read by plain Python in time that grows with their size: no process of its own for a small file.
     """
 
     name: str
@@ -32,7 +31,6 @@ class Format:
     content_types: frozenset[str]
     matches: Callable[[bytes], bool] | None = None
     textual: bool = False
-    light: bool = False
 
     def load(self) -> Parser:
         if not isinstance(self.parser, str):
@@ -54,6 +52,10 @@ def _is_rtf(head: bytes) -> bool:
     return head.startswith(b"{\\rtf")
 
 
+def _is_calendar(head: bytes) -> bool:
+    return head[:15].upper() == b"BEGIN:VCALENDAR"
+
+
 def _is_picture(head: bytes) -> bool:
     return media_kind(head) in _PICTURES
 
@@ -65,7 +67,6 @@ BUILTIN_FORMATS: tuple[Format, ...] = (
         frozenset(TEXT_SUFFIXES),
         frozenset({"text/plain"}),
         textual=True,
-        light=True,
     ),
     Format(
         "code",
@@ -73,7 +74,32 @@ BUILTIN_FORMATS: tuple[Format, ...] = (
         frozenset(CODE_TYPES),
         frozenset(CODE_TYPES.values()),
         textual=True,
-        light=True,
+    ),
+    *(
+        Format(
+            name, f"{_PARSERS}.light_markup:parse_{name}", frozenset(suffixes), frozenset({content_type}), textual=True
+        )
+        for name, content_type, suffixes in (
+            ("asciidoc", "text/asciidoc", (".adoc", ".asciidoc", ".asc")),
+            ("org", "text/org", (".org",)),
+            ("rst", "text/x-rst", (".rst", ".rest")),
+            ("latex", "text/x-tex", (".tex", ".latex", ".ltx", ".sty", ".cls")),
+        )
+    ),
+    Format(
+        "notebook",
+        f"{_PARSERS}.notebook:parse_notebook",
+        frozenset({".ipynb"}),
+        frozenset({"application/x-ipynb+json"}),
+        textual=True,
+    ),
+    Format(
+        "calendar",
+        f"{_PARSERS}.calendar:parse_calendar",
+        frozenset({".ics", ".ical", ".ifb"}),
+        frozenset({"text/calendar"}),
+        _is_calendar,
+        textual=True,
     ),
     Format(
         "markdown",
@@ -81,7 +107,6 @@ BUILTIN_FORMATS: tuple[Format, ...] = (
         frozenset({".md", ".markdown", ".mdx"}),
         frozenset({"text/markdown", "text/x-markdown"}),
         textual=True,
-        light=True,
     ),
     Format(
         "html",
@@ -104,7 +129,6 @@ BUILTIN_FORMATS: tuple[Format, ...] = (
         frozenset({".jsonl", ".ndjson"}),
         frozenset({"application/jsonl", "application/x-ndjson", "application/x-jsonlines"}),
         textual=True,
-        light=True,
     ),
     Format(
         "json",
@@ -112,7 +136,6 @@ BUILTIN_FORMATS: tuple[Format, ...] = (
         frozenset({".json"}),
         frozenset({"application/json"}),
         textual=True,
-        light=True,
     ),
     Format(
         "csv",
@@ -120,7 +143,6 @@ BUILTIN_FORMATS: tuple[Format, ...] = (
         frozenset({".csv", ".tsv"}),
         frozenset({"text/csv", "text/tab-separated-values"}),
         textual=True,
-        light=True,
     ),
     Format(
         "docx",

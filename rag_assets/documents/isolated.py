@@ -1,8 +1,8 @@
 """Files from strangers, each parsed where it can do no harm: a crash, a hang or a flood of memory fails one file.
 
-Small files of the plain text formats are parsed in this process. All others go to a worker process that lives on
-from file to file, has a session of its own, inherits no connection and no secret, and is replaced when it crashes or
-exceeds a limit. Safe to use from several threads, and after a fork.
+Every file goes to a worker process that lives on from file to file, has a session of its own, inherits no connection
+and no secret, and is replaced when it crashes or exceeds a limit: no format is so plain that no text of it takes hours.
+Only a parser that another process cannot import runs here. Safe to use from several threads, and after a fork.
 
 The settings `RAG_PARSE_SECONDS` and `RAG_PARSE_MEMORY_MB` bound what a worker may take for a file. Of the environment
 it sees the variables of `_PASSED`, and those that `RAG_PARSE_ENV` names.
@@ -37,7 +37,6 @@ from rag_assets.settings import load_settings
 
 __all__ = ["close_workers", "parse_file"]
 
-LIGHT_BYTES = 8 * 1024 * 1024
 _START_SECONDS = 60.0
 _PASSED = (
     "PATH", "HOME", "TMPDIR", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ", "LD_LIBRARY_PATH",
@@ -85,7 +84,7 @@ def _runs_here(data: bytes, name: str, content_type: str | None) -> bool:
     if data.startswith(CONTAINER_MAGIC):
         return False  # even to look into one is left to a worker
     chosen = registry.choose(data, name, content_type)
-    return (chosen.light and len(data) <= LIGHT_BYTES) or not (chosen in BUILTIN_FORMATS or _portable(chosen))
+    return not (chosen in BUILTIN_FORMATS or _portable(chosen))
 
 
 class _Died(Exception):

@@ -19,6 +19,11 @@ def suffix(name: str) -> str:
     return PurePosixPath(path.replace("\\", "/")).suffix.lower()
 
 
+def is_bare(name: str) -> bool:
+    """Tell whether a file's name does not say what kind of file it is: it has no suffix, or one of digits alone."""
+    return not is_web(name) and re.fullmatch(r"(\.\d*)?", suffix(name)) is not None
+
+
 def is_target(value: object) -> bool:
     """Whether it is `"module:attribute"`."""
     return isinstance(value, str) and re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", value) is not None

@@ -12,17 +12,20 @@ Records of a collection file have only the figures that say something: there is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from rag_assets.documents.languages import detect
 from rag_assets.documents.model import Document, Record
+from rag_assets.errors import ParseError
 
 QUALITY = "quality"
 GIVEN = "quality_given"  # where a file's own metadata has a field named quality, it is kept under this name
 _SIZES_IN = ("bytes_in", "characters_in")
 _REPLACEMENT = "\ufffd"
+_ALWAYS_PLAUSIBLE = 200_000  # characters
+_PLAUSIBLE_RATIO = 100  # characters for a byte
 
 
 def figures(metadata: Mapping[str, Any] | None = None, **counts: Any) -> dict[str, Any]:
@@ -33,6 +36,22 @@ def figures(metadata: Mapping[str, Any] | None = None, **counts: Any) -> dict[st
         result[GIVEN], before = before, {}
     result[QUALITY] = {**before, **counts}
     return result
+
+
+def refuse_inflated(records: Iterable[Record], bytes_in: int) -> None:
+    """Refuse a file of `bytes_in` that says more than a person can have written into it: each character is paid for.
+
+    Documents hold at most two characters for a byte, and text that is packed well some thirty.
+
+    Raises:
+        ParseError: names both sizes.
+    """
+    characters = sum(len(record.document.text) for record in records if record.document)
+    if characters > max(_ALWAYS_PLAUSIBLE, _PLAUSIBLE_RATIO * bytes_in):
+        raise ParseError(
+            f"{characters:,} characters come out of {bytes_in:,} bytes: one text is repeated in it without end, "
+            f"or the file is made to flood its reader"
+        )
 
 
 def with_quality(record: Record, bytes_in: int) -> Record:

@@ -15,9 +15,10 @@ from rag_assets.documents.containers import container_format
 from rag_assets.documents.formats import BUILTIN_FORMATS, Format, Parser
 from rag_assets.documents.given import checked
 from rag_assets.documents.model import Record
-from rag_assets.documents.names import is_target, is_web, media_type, suffix
+from rag_assets.documents.names import is_bare, is_target, is_web, media_type, suffix
 from rag_assets.documents.normalize import normalize
-from rag_assets.documents.quality import with_quality
+from rag_assets.documents.parsers.text import CODE_NAMES
+from rag_assets.documents.quality import refuse_inflated, with_quality
 from rag_assets.documents.sniff import CONTAINER_MAGIC, binary_kind, media_kind
 from rag_assets.documents.version import PARSER_VERSION
 from rag_assets.errors import InvalidArgument, ParseError, UnsupportedFormat
@@ -111,8 +112,14 @@ def added_formats() -> tuple[Format, ...]:
 
 
 def supported(name: str) -> bool:
-    """Tell whether a file of this name would be taken, by its suffix alone."""
-    return suffix(name) in _registry.by_suffix
+    """Tell whether a file of this name would be taken, by its name alone. One that does not say its kind is: only its
+    content tells."""
+    return suffix(name) in _registry.by_suffix or is_bare(name) or _is_named_code(name)
+
+
+def _is_named_code(name: str) -> bool:
+    base = name.replace("\\", "/").rpartition("/")[2]
+    return not is_web(name) and base.partition(".")[0].lower() in CODE_NAMES
 
 
 def supported_suffixes() -> tuple[str, ...]:
@@ -135,13 +142,14 @@ def parse(data: bytes, name: str, content_type: str | None = None) -> list[Recor
         return [Record(key="", name=name, status="no_text", error="the file is empty")]
     kind = binary_kind(data) if chosen.textual else None
     if kind:
-        return [failed("", name, f"it is {kind}, not {chosen.name}")]
+        return [_not_text(name, f"it is {kind}, not {chosen.name}")]
     try:
         records = chosen.load()(data, name, content_type)
         if chosen in _registry.added:
             records = checked(records, chosen.name)
+        refuse_inflated(records, len(data))
     except ParseError as error:
-        return [failed("", name, str(error))]
+        return [_not_text(name, str(error)) if chosen.name == "text" else failed("", name, str(error))]
     except MemoryError:
         return [
             failed("", name, f"the {chosen.name} parser needs more memory than a file may take (RAG_PARSE_MEMORY_MB)")
@@ -152,6 +160,11 @@ def parse(data: bytes, name: str, content_type: str | None = None) -> list[Recor
     if not records:
         return [Record(key="", name=name, status="no_text", error="the file holds no records")]
     return [with_quality(record, len(data)) for record in records]
+
+
+def _not_text(name: str, reason: str) -> Record:
+    """What is no text, though it was read as such: a fault where the name says that it is."""
+    return Record("", name, "no_text", error=reason) if is_bare(name) else failed("", name, reason)
 
 
 def choose(data: bytes, name: str, content_type: str | None = None) -> Format:
@@ -182,6 +195,10 @@ def _by_name(name: str, content_type: str | None) -> Format | None:
         return _registry.by_type[declared]
     if ending in _registry.by_suffix:
         return _registry.by_suffix[ending]
+    if _is_named_code(name):
+        return _registry.by_name["code"]
+    if is_bare(name) and declared in _GENERIC_TYPES:
+        return _registry.by_name["text"]
     return _registry.by_type["text/plain"] if declared.startswith("text/") else None
 
 

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from bench.fuzz import broken_promise, outcome
 from bench.mutations import mutated
 from bench.seeds import SEEDS
-from rag_assets.documents import isolated
 from rag_assets.documents.formats import BUILTIN_FORMATS
 from rag_assets.documents.isolated import parse_file
 from rag_assets.documents.registry import choose, parse, supported_suffixes
@@ -32,11 +31,6 @@ def damage(inputs: int, seed: int) -> list[str]:
         if message:
             harm.append(f"{result} on input {number} of seed {seed}, from {name}: {message}")
     return harm
-
-
-@pytest.fixture(autouse=True)
-def every_file_in_another_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(isolated, "LIGHT_BYTES", -1)
 
 
 def test_there_is_a_seed_of_every_format_and_each_is_read() -> None:

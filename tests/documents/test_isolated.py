@@ -15,6 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from bench.seeds import SEEDS
 from rag_assets.documents import isolated
 from rag_assets.documents.isolated import close_workers, parse_file
 from rag_assets.documents.registry import parse, register_parser
@@ -50,16 +51,11 @@ def test_a_file_is_parsed_in_another_process_and_gives_the_same_records() -> Non
     assert worker_pid() == pid
 
 
-def test_small_text_files_need_no_other_process() -> None:
+@pytest.mark.parametrize("name", ["a.txt", "a.py", "a.md", "a.json", "a.csv", "a.rst"])
+def test_no_format_is_so_plain_that_the_process_of_a_run_reads_it(name: str) -> None:
     close_workers()
-    for data, name in (
-        (b"Hello", "a.txt"),
-        (b'{"text": "t"}\n', "a.jsonl"),
-        (b"a,b\n1,2\n", "a.csv"),
-        (b"# A", "a.md"),
-    ):
-        assert parse_file(data, name)[0].status == "ready"
-    assert isolated._pool.alive == []
+    assert parse_file(SEEDS[name], name)[0].status == "ready"
+    assert len(isolated._pool.alive) == 1
 
 
 @pytest.mark.parametrize(

@@ -117,10 +117,11 @@ def test_an_opendocument_sheet_with_a_million_repeated_empty_rows_is_small() -> 
     assert document(odf("spreadsheet", body), "a.ods").text == "A\n\nx | x\n\nend"
 
 
-def test_a_flat_bomb_of_repeated_cells_is_bounded() -> None:
-    cell = f'<table:table-cell table:number-columns-repeated="16384"><text:p>{"x" * 100}</text:p></table:table-cell>'
-    row = f'<table:table-row table:number-rows-repeated="1000000">{cell}</table:table-row>'
-    (record,) = parse(odf("spreadsheet", f'<table:table table:name="A">{row * 20}</table:table>'), "a.ods")
+def test_what_a_book_stores_once_for_millions_of_cells_is_bounded() -> None:
+    strings = f"<sst {S}><si><t>{'x' * 1000}</t></si></sst>"
+    cells = "".join(f'<row r="{row}"><c r="A{row}" t="s"><v>0</v></c></row>' for row in range(1, 60_000))
+    data = xlsx({"A": f"<sheetData>{cells}</sheetData>"}, {"xl/sharedStrings.xml": strings})
+    (record,) = parse(data, "a.xlsx")
     assert record.status == "failed"
     assert "characters" in (record.error or "")
 

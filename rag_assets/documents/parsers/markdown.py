@@ -16,6 +16,8 @@ from rag_assets.documents.quality import figures
 
 _FRONT_MATTER = re.compile(r"---[^\S\n]*\n(.*?\n)?(?:---|\.\.\.)[^\S\n]*(?:\n|\Z)", re.DOTALL)
 _MAX_FRONT_MATTER = 64 * 1024  # characters
+# libyaml takes linear time and ends at 1,000 levels, where the one in Python takes minutes.
+_Loader: type[yaml.SafeLoader | yaml.CSafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def parse_markdown(data: bytes, name: str, content_type: str | None) -> list[Record]:
@@ -50,9 +52,9 @@ def split_front_matter(text: str) -> tuple[dict[str, Any], str]:
         return {}, text
     source = match.group(1) or ""
     try:
-        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(source, Loader=yaml.SafeLoader)):
+        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(source, Loader=_Loader)):
             return {}, text
-        front = yaml.safe_load(source)
+        front = yaml.load(source, Loader=_Loader)
     except (yaml.YAMLError, ValueError, RecursionError):
         return {}, text
     if not isinstance(front, dict):

@@ -8,28 +8,58 @@ from rag_assets.documents.names import charset, suffix
 from rag_assets.documents.normalize import decode, normalize
 from rag_assets.documents.quality import figures
 
-TEXT_SUFFIXES = (".txt", ".log", ".rst", ".text")
-CODE_TYPES = {
-    ".py": "text/x-python",
-    ".js": "text/javascript",
-    ".ts": "text/x-typescript",
-    ".go": "text/x-go",
-    ".java": "text/x-java",
-    ".sql": "application/sql",
-    ".sh": "text/x-shellscript",
-    ".yaml": "application/yaml",
-    ".yml": "application/yaml",
-    ".toml": "application/toml",
-    ".ini": "text/x-ini",
-    ".cfg": "text/x-ini",
-    ".rs": "text/x-rust",
-    ".c": "text/x-c",
-    ".h": "text/x-c",
-    ".cpp": "text/x-c++",
-    ".rb": "text/x-ruby",
-    ".php": "application/x-php",
-    ".css": "text/css",
+TEXT_SUFFIXES = (".txt", ".log", ".text", ".me", ".nfo", ".wiki", ".mediawiki", ".textile", ".po", ".bib")
+_CODE = {
+    "text/x-python": "py pyi pyx pyw",
+    "text/javascript": "js mjs cjs jsx",
+    "text/x-typescript": "ts mts cts tsx",
+    "text/x-go": "go",
+    "text/x-java": "java",
+    "application/sql": "sql ddl",
+    "text/x-shellscript": "sh bash zsh fish ksh",
+    "application/yaml": "yaml yml",
+    "application/toml": "toml",
+    "text/x-ini": "ini cfg conf cnf properties desktop service editorconfig",
+    "text/x-rust": "rs",
+    "text/x-c": "c h",
+    "text/x-c++": "cpp hpp cc hh cxx hxx ino",
+    "text/x-ruby": "rb rake gemspec",
+    "application/x-php": "php",
+    "text/css": "css scss sass less",
+    "text/x-kotlin": "kt kts",
+    "text/x-csharp": "cs csx",
+    "text/x-swift": "swift",
+    "text/x-scala": "scala sc",
+    "text/x-groovy": "groovy gradle",
+    "text/x-vue": "vue svelte astro",
+    "text/x-terraform": "tf hcl bicep nix",
+    "text/x-objectivec": "m mm",
+    "text/x-perl": "pl pm",
+    "text/x-lua": "lua",
+    "text/x-r": "r jl",
+    "text/x-dart": "dart",
+    "text/x-elixir": "ex exs erl hrl",
+    "text/x-haskell": "hs lhs elm ml mli fs fsx",
+    "text/x-lisp": "clj cljs cljc edn el lisp scm rkt",
+    "text/x-vb": "vb vbs bas",
+    "text/x-powershell": "ps1 psm1 bat cmd",
+    "text/x-zig": "zig nim v d cr sol",
+    "text/x-fortran": "f f90 f95 for pas cob cbl adb ads",
+    "text/x-asm": "asm s",
+    "text/x-hdl": "vhd vhdl sv",
+    "text/x-makefile": "mk mak cmake bzl bazel",
+    "text/x-protobuf": "proto thrift avdl graphql gql",
+    "text/x-template": "jinja j2 tmpl tpl erb hbs ejs pug haml liquid mustache",
+    "text/x-script": "awk sed tcl applescript rego jsonnet cue json5 jsonc",
+    "text/x-diff": "diff patch",
 }
+CODE_TYPES = {f".{suffix}": kind for kind, suffixes in _CODE.items() for suffix in suffixes.split()}
+# Files of code that go by their names; what follows a dot, as in `Dockerfile.dev`, is which one of them it is.
+CODE_NAMES = frozenset({
+    "dockerfile", "containerfile", "makefile", "gnumakefile", "jenkinsfile", "procfile", "vagrantfile", "gemfile",
+    "rakefile", "brewfile", "podfile", "justfile", "earthfile", "tiltfile", "caddyfile", "snakefile", "build",
+    "workspace", "codeowners",
+})  # fmt: skip
 
 
 def parse_text(data: bytes, name: str, content_type: str | None) -> list[Record]:

@@ -8,7 +8,7 @@ from rag_assets.documents.parsers.office.cells import plain
 from rag_assets.documents.parsers.office.sheets import SheetRow
 from rag_assets.documents.parsers.safe_xml import Element, attribute, children, local, whole_text
 
-_MAX_REPEATED = 1000  # of a row or cell with content; empty ones may repeat to the end of the sheet
+_MAX_REPEATED = 32  # columns that one stored cell fills; one that fills more is the sheet's background, and stands once
 _MAX_ROWS = 2**21
 _GROUPS = frozenset({"table-header-rows", "table-rows", "table-row-group"})
 
@@ -20,16 +20,17 @@ def repeated(element: Element, what: str) -> int:
 
 
 def sheet_rows(table: Element) -> Iterator[SheetRow]:
-    """Yield the rows of a sheet that hold something."""
-    number = 0
+    """Yield the rows of a sheet that hold something; one that is stored once for several is one row."""
+    number = shown = 0
     spans: dict[int, tuple[int, str]] = {}  # column to (last row, value) of cells merged downwards
     for row in table_rows(table):
         count = repeated(row, "rows")
         cells = _cells(row, number, spans)
         if cells:
-            for repetition in range(min(count, _MAX_REPEATED)):
-                yield number + repetition, cells
+            yield shown, cells
         number = min(number + count, _MAX_ROWS)
+        # What follows a repeated row goes on below the one that stands for it, in the same table.
+        shown = min(shown + (1 if cells else count), _MAX_ROWS)
 
 
 def table_rows(table: Element) -> Iterator[Element]:
@@ -54,7 +55,7 @@ def _cells(row: Element, number: int, spans: dict[int, tuple[int, str]]) -> dict
             rows = attribute(cell, "number-rows-spanned", "1")
             if rows.isdecimal() and int(rows) > 1:
                 spans[column] = (number + int(rows) - 1, text)
-            cells.update(dict.fromkeys(range(column, column + min(count, _MAX_REPEATED)), text))
+            cells.update(dict.fromkeys(range(column, column + (count if count <= _MAX_REPEATED else 1)), text))
         elif name == "covered-table-cell" and column in spans and number <= spans[column][0]:
             covered[column] = spans[column][1]
         column += count
