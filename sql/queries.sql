@@ -137,8 +137,10 @@ WHERE f.tenant_id = %(tenant)s AND f.bot_id = %(bot)s
 
 -- source_states_of_files --
 -- The sources that came from these files, without deleted ones.
-SELECT id, file_hash, external_id, checksum, status, media FROM rag.knowledge_sources
-WHERE knowledge_space_id = %(space)s AND file_hash = ANY(%(files)s) AND status <> 'deleted'
+SELECT s.id, s.file_hash, s.external_id, s.checksum, s.status, s.media, s.missing_since IS NOT NULL AS is_missing,
+       s.status <> 'failed' OR rag.has_version(s.id) AS has_version
+FROM rag.knowledge_sources s
+WHERE s.knowledge_space_id = %(space)s AND s.file_hash = ANY(%(files)s) AND s.status <> 'deleted'
 
 -- staged_sources_table --
 -- Where sources lie until the end of the transaction that writes them.
@@ -174,14 +176,26 @@ ON CONFLICT (id) DO UPDATE SET
                   SELECT FROM rag.source_profiles sp
                   WHERE sp.source_id = s.id AND sp.status = 'ready' AND sp.checksum = excluded.checksum) AS served)),
     error_message = excluded.error_message, failed_stage = excluded.failed_stage, locale = excluded.locale,
-    content_type = excluded.content_type, metadata = excluded.metadata, media = excluded.media, updated_at = now()
+    content_type = excluded.content_type, metadata = excluded.metadata, media = excluded.media, updated_at = now(),
+    missing_since = NULL
 WHERE excluded.status <> 'failed' OR s.status = 'deleted'
 
 -- fail_sources --
 -- The version that is still served keeps all that describes it.
 UPDATE rag.knowledge_sources s
-SET status = 'failed', progress_percent = 0, error_message = f.error_message, failed_stage = 'read', updated_at = now()
+SET status = 'failed', progress_percent = 0, error_message = f.error_message, failed_stage = 'read', updated_at = now(),
+    checksum = CASE WHEN rag.has_version(s.id) THEN s.checksum ELSE f.checksum END, missing_since = NULL
 FROM staged_sources f WHERE f.id = s.id AND f.status = 'failed'
+
+-- relabel_sources --
+-- Versions that are stored, as they are called and stand now. That is no other version.
+UPDATE rag.knowledge_sources s SET name = m.name, metadata = m.metadata::jsonb, missing_since = NULL
+FROM unnest(%(sources)s::uuid[], %(names)s::text[], %(metadata)s::text[]) AS m (id, name, metadata)
+WHERE m.id = s.id AND (s.name <> m.name OR s.metadata <> m.metadata::jsonb OR s.missing_since IS NOT NULL)
+
+-- hide_sources --
+-- Since when they are not seen in their file, while a part of it cannot be read.
+UPDATE rag.knowledge_sources SET missing_since = now() WHERE id = ANY(%(sources)s) AND missing_since IS NULL
 
 -- upsert_documents --
 -- The text of a version; a version never changes its text.
@@ -223,12 +237,13 @@ WHERE embedding_profile_id = %(profile)s AND source_id = ANY(%(sources)s) AND st
 -- What a file was when it was read.
 INSERT INTO rag.source_files AS f (
     knowledge_space_id, tenant_id, bot_id, root_id, file_hash, uri, size, mtime_ns, checksum, parser_version,
-    etag, last_modified)
+    etag, last_modified, read_at)
 VALUES (%(space)s, %(tenant)s, %(bot)s, %(root)s, %(file_hash)s, %(uri)s, %(size)s, %(mtime_ns)s,
-        %(checksum)s, %(parser_version)s, %(etag)s, %(last_modified)s)
+        %(checksum)s, %(parser_version)s, %(etag)s, %(last_modified)s, now())
 ON CONFLICT (root_id, file_hash) DO UPDATE SET
     size = excluded.size, mtime_ns = excluded.mtime_ns, checksum = excluded.checksum,
-    parser_version = excluded.parser_version, etag = excluded.etag, last_modified = excluded.last_modified
+    parser_version = excluded.parser_version, etag = excluded.etag, last_modified = excluded.last_modified,
+    read_at = excluded.read_at
 
 -- delete_sources --
 -- The rows stay until every profile has taken its chunks away.

@@ -213,6 +213,46 @@ $$;
 
 ALTER FUNCTION rag.fuse(dense rag.candidates, lexical rag.candidates, dense_weight double precision, method text, dense_floor double precision) OWNER TO rag_owner;
 
+CREATE TABLE rag.source_documents (
+    source_id uuid NOT NULL,
+    checksum text NOT NULL,
+    tenant_id rag.key NOT NULL,
+    bot_id rag.key NOT NULL,
+    title text NOT NULL,
+    text text NOT NULL,
+    blocks jsonb DEFAULT '[]'::jsonb NOT NULL
+);
+
+ALTER TABLE ONLY rag.source_documents FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE rag.source_documents OWNER TO rag_owner;
+
+CREATE TABLE rag.source_profiles (
+    embedding_profile_id bigint NOT NULL,
+    source_id uuid NOT NULL,
+    tenant_id rag.key NOT NULL,
+    bot_id rag.key NOT NULL,
+    status text NOT NULL,
+    checksum text NOT NULL,
+    chunk_count integer DEFAULT 0 NOT NULL,
+    error_message text,
+    updated_at timestamp with time zone DEFAULT now() NOT NULL,
+    duplicate_of uuid,
+    duplicate_checksum text,
+    CONSTRAINT source_profiles_check CHECK (((duplicate_of IS NULL) = (duplicate_checksum IS NULL))),
+    CONSTRAINT source_profiles_status_check CHECK ((status = ANY (ARRAY['ready'::text, 'failed'::text])))
+);
+
+ALTER TABLE ONLY rag.source_profiles FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE rag.source_profiles OWNER TO rag_owner;
+
+CREATE FUNCTION rag.has_version(source uuid) RETURNS boolean
+    LANGUAGE sql STABLE
+    RETURN ((EXISTS (SELECT FROM rag.source_documents d WHERE (d.source_id = has_version.source))) OR (EXISTS (SELECT FROM rag.source_profiles p WHERE ((p.source_id = has_version.source) AND (p.status = 'ready'::text)))));
+
+ALTER FUNCTION rag.has_version(source uuid) OWNER TO rag_owner;
+
 CREATE TABLE rag.rate_limits (
     id bigint NOT NULL,
     tenant_id rag.key,
@@ -279,6 +319,7 @@ CREATE TABLE rag.knowledge_sources (
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     updated_at timestamp with time zone DEFAULT now() NOT NULL,
     media jsonb,
+    missing_since timestamp with time zone,
     CONSTRAINT knowledge_sources_check CHECK (((scope_type = 'user'::text) = (scope_user_id IS NOT NULL))),
     CONSTRAINT knowledge_sources_failed_stage_check CHECK ((failed_stage = ANY (ARRAY['read'::text, 'publish'::text]))),
     CONSTRAINT knowledge_sources_progress_percent_check CHECK (((progress_percent >= 0) AND (progress_percent <= 100))),
@@ -347,26 +388,6 @@ CREATE FUNCTION rag.profile_in_scope() RETURNS rag.embedding_profiles
 $$;
 
 ALTER FUNCTION rag.profile_in_scope() OWNER TO rag_search;
-
-CREATE TABLE rag.source_profiles (
-    embedding_profile_id bigint NOT NULL,
-    source_id uuid NOT NULL,
-    tenant_id rag.key NOT NULL,
-    bot_id rag.key NOT NULL,
-    status text NOT NULL,
-    checksum text NOT NULL,
-    chunk_count integer DEFAULT 0 NOT NULL,
-    error_message text,
-    updated_at timestamp with time zone DEFAULT now() NOT NULL,
-    duplicate_of uuid,
-    duplicate_checksum text,
-    CONSTRAINT source_profiles_check CHECK (((duplicate_of IS NULL) = (duplicate_checksum IS NULL))),
-    CONSTRAINT source_profiles_status_check CHECK ((status = ANY (ARRAY['ready'::text, 'failed'::text])))
-);
-
-ALTER TABLE ONLY rag.source_profiles FORCE ROW LEVEL SECURITY;
-
-ALTER TABLE rag.source_profiles OWNER TO rag_owner;
 
 CREATE FUNCTION rag.profile_snapshot(profile_id bigint) RETURNS text
     LANGUAGE sql STABLE
@@ -1019,20 +1040,6 @@ ALTER TABLE ONLY rag.profile_specs FORCE ROW LEVEL SECURITY;
 
 ALTER TABLE rag.profile_specs OWNER TO rag_owner;
 
-CREATE TABLE rag.source_documents (
-    source_id uuid NOT NULL,
-    checksum text NOT NULL,
-    tenant_id rag.key NOT NULL,
-    bot_id rag.key NOT NULL,
-    title text NOT NULL,
-    text text NOT NULL,
-    blocks jsonb DEFAULT '[]'::jsonb NOT NULL
-);
-
-ALTER TABLE ONLY rag.source_documents FORCE ROW LEVEL SECURITY;
-
-ALTER TABLE rag.source_documents OWNER TO rag_owner;
-
 CREATE VIEW rag.profile_work WITH (security_invoker='true') AS
  SELECT p.id AS embedding_profile_id,
     s.id AS source_id,
@@ -1118,7 +1125,8 @@ CREATE TABLE rag.source_files (
     checksum text NOT NULL,
     parser_version text NOT NULL,
     etag text,
-    last_modified text
+    last_modified text,
+    read_at timestamp with time zone
 );
 
 ALTER TABLE ONLY rag.source_files FORCE ROW LEVEL SECURITY;
@@ -1585,6 +1593,15 @@ REVOKE ALL ON FUNCTION rag.dense_candidates(profile rag.embedding_profiles, quer
 REVOKE ALL ON FUNCTION rag.enqueued_tokens(my_route text) FROM PUBLIC;
 GRANT ALL ON FUNCTION rag.enqueued_tokens(my_route text) TO rag_ingest;
 
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.source_documents TO rag_ingest;
+GRANT SELECT ON TABLE rag.source_documents TO rag_app;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.source_profiles TO rag_ingest;
+GRANT SELECT ON TABLE rag.source_profiles TO rag_app;
+GRANT SELECT ON TABLE rag.source_profiles TO rag_search;
+
+GRANT ALL ON FUNCTION rag.has_version(source uuid) TO rag_ingest;
+
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.rate_limits TO rag_ingest;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.rate_requests TO rag_ingest;
@@ -1596,10 +1613,6 @@ GRANT SELECT ON TABLE rag.knowledge_sources TO rag_app;
 REVOKE ALL ON FUNCTION rag.lexical_candidates(profile rag.embedding_profiles, query rag.lexical_query, how_many integer, source_condition text) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION rag.profile_in_scope() FROM PUBLIC;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.source_profiles TO rag_ingest;
-GRANT SELECT ON TABLE rag.source_profiles TO rag_app;
-GRANT SELECT ON TABLE rag.source_profiles TO rag_search;
 
 REVOKE ALL ON FUNCTION rag.search(mode text, query_vector public.vector, query_text text, top_k integer, candidates integer, dense_weight double precision, fusion text, filters jsonb, exact boolean) FROM PUBLIC;
 GRANT ALL ON FUNCTION rag.search(mode text, query_vector public.vector, query_text text, top_k integer, candidates integer, dense_weight double precision, fusion text, filters jsonb, exact boolean) TO rag_app;
@@ -1653,9 +1666,6 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.profile_events TO rag_ingest;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.profile_settings TO rag_ingest;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.profile_specs TO rag_ingest;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.source_documents TO rag_ingest;
-GRANT SELECT ON TABLE rag.source_documents TO rag_app;
 
 GRANT SELECT ON TABLE rag.profile_work TO rag_ingest;
 

@@ -14,6 +14,7 @@ from rich.text import Text
 from rag_assets.commands.options import Bot, Json, SearchMode, Tenant, key
 from rag_assets.commands.session import ready_database
 from rag_assets.commands.shell import CommandResult, printable
+from rag_assets.documents.names import part_name
 from rag_assets.errors import UsageError
 from rag_assets.retrieval import (
     DenseRetriever,
@@ -25,6 +26,7 @@ from rag_assets.retrieval import (
 )
 from rag_assets.store.database import Database
 
+_HASH = re.compile(r"[0-9a-f]{32}")
 NOTHING = "no reliable source in this scope"
 SNIPPET_CHARS = 320
 
@@ -127,8 +129,16 @@ def _show_result(console: Console, rank: int, result: RetrievalResult, words: Se
 
 def citation_text(citation: Mapping[str, Any], name: str = "") -> str:
     """`manuals/px.pdf, page 3, Setup › Pressure, characters 10–250`, without what equals `name`."""
-    document = str(citation.get("document") or "")
-    parts = ["" if document == name else document]
+    document, file, place = (str(citation.get(part) or "") for part in ("document", "file", "place"))
+    if file and part_name(file, place) != name:
+        # The record's own id is a name to its readers, unless it is only the hash of what it says.
+        parts = [
+            file,
+            place,
+            "" if document in (name, part_name(file, place)) or _HASH.fullmatch(document) else document,
+        ]
+    else:
+        parts = ["" if document == name else document]
     page, last = citation.get("page"), citation.get("page_end")
     if page is not None:
         parts.append(f"pages {page}–{last}" if last not in (None, page) else f"page {page}")

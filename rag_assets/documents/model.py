@@ -98,6 +98,13 @@ class Record:
     `status` is `ready` with a document, `no_text` where it was read and holds no text,
     or `failed` with an error that names the line, page or reason. `media` is set for a PDF or a picture, whether it
     holds text or not.
+
+    `part` is the file inside the file that holds the record, `""` for the file itself: its names from the outside in,
+    joined by `#`; `key` begins with it. `place` says where in that part the record stands: `line 3`.
+
+    A failed record may hide the version before of what has its key, or a key below it. One that `hides_others` may be
+    any record of its part that is not there now; `checksum` is that of what could not be read, so that what was as
+    unreadable before is known to hide nothing that could be read then.
     """
 
     key: str
@@ -107,6 +114,10 @@ class Record:
     error: str | None = None
     source_type: str = "file"  # file, faq, record, page
     media: Media | None = None
+    part: str = ""
+    place: str = ""
+    hides_others: bool = False
+    checksum: str = ""
 
 
 def embedding_text(context: str, content: str) -> str:

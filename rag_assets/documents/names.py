@@ -7,6 +7,8 @@ from email.message import Message
 from pathlib import PurePosixPath
 from urllib.parse import unquote, urlsplit
 
+ORIGIN = "rag:origin"  # in the metadata of a stored record: in which file, and where in it, the record stands
+
 
 def is_web(uri: str) -> bool:
     """Tell whether `uri` is an http or https address."""
@@ -22,6 +24,11 @@ def suffix(name: str) -> str:
 def is_bare(name: str) -> bool:
     """Tell whether a file's name does not say what kind of file it is: it has no suffix, or one of digits alone."""
     return not is_web(name) and re.fullmatch(r"(\.\d*)?", suffix(name)) is not None
+
+
+def part_name(file: str, key: str) -> str:
+    """Return what a part of a file is called wherever it is named: `z.zip#in.zip#a.pdf`, or the file without a key."""
+    return f"{file}#{key}" if key else file
 
 
 def is_target(value: object) -> bool:

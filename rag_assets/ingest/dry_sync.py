@@ -13,7 +13,8 @@ from rag_assets.embedding.profiles import EmbeddingProfile
 from rag_assets.errors import UnknownBot, UnknownTenant
 from rag_assets.ingest.repeated_pages import Pages, compared, concerns_pages
 from rag_assets.ingest.root_changes import RootChanges
-from rag_assets.ingest.sources import FileRead, is_batch, is_same, staged_sources, vanished
+from rag_assets.ingest.staging import FileRead, is_batch, is_same, staged_sources
+from rag_assets.ingest.withdrawal import vanished
 from rag_assets.store.database import Connection
 from rag_assets.store.pages import page_texts, served_versions, stored_pages
 from rag_assets.store.profiles import built_profiles
@@ -122,7 +123,7 @@ class _Ahead:
 
     def _decide_file(self, read: FileRead, staged: Sequence[StagedSource], batch: tuple[int, int]) -> None:
         old = self._old[hash_uri(read.file.uri)]
-        self._gone |= set(vanished(staged, old))
+        self._gone |= set(vanished(staged, old.values()).gone)
         for source in staged:
             before = old.get(source.id)
             if source.status == "failed":

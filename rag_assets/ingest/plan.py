@@ -15,7 +15,7 @@ from rag_assets.ingest.chunks import CutSource, cut_source
 from rag_assets.ingest.dry_sync import NOWHERE, ScannedRoot, look_ahead, space_of
 from rag_assets.ingest.repeated_pages import Pages
 from rag_assets.ingest.root_changes import RootChanges, decide
-from rag_assets.ingest.sources import FileRead, read_file
+from rag_assets.ingest.staging import FileRead, read_file
 from rag_assets.progress import stage
 from rag_assets.sources.scan import scan_root
 from rag_assets.store.cache import known_hashes

@@ -18,7 +18,8 @@ class RetrievalResult:
         score: similarity in [-1, 1], higher is closer: cosine in dense mode, the share of the best possible
             BM25 score in lexical mode, the fused score in hybrid mode.
         citation: `start` and `end` in code points of the source's text in its `version`, and, where known,
-            `page`, `page_end`, `heading`, `title`, `url`, `document`.
+            `page`, `page_end`, `heading`, `title`, `url`, `document`; of a record and of a file inside a file also
+            the outermost `file`, and its `place` in that.
         dense_score, lexical_score: of the two lists where the chunk was in them.
     """
 

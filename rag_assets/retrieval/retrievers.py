@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, get_args
 
+from rag_assets.documents.names import ORIGIN
 from rag_assets.embedding.protocol import Caller, Embedded
 from rag_assets.errors import DatabaseFailed, EmbeddingError, InvalidArgument, ScopeError
 from rag_assets.retrieval.arguments import MAX_TOP_K, check_filters, check_share, check_whole, clean_query
@@ -213,6 +214,8 @@ def _to_result(row: SearchRow) -> RetrievalResult:
         citation["url"] = row.canonical_url
     if "doc_id" in row.source_metadata:
         citation["document"] = row.source_metadata["doc_id"]
+    described = dict(row.source_metadata)
+    citation |= described.pop(ORIGIN, {})
     return RetrievalResult(
         chunk_id=row.chunk_id,
         source_id=row.source_id,
@@ -221,7 +224,7 @@ def _to_result(row: SearchRow) -> RetrievalResult:
         content=row.content,
         token_count=row.token_count,
         citation=citation,
-        metadata={**row.source_metadata, **row.metadata},
+        metadata={**described, **row.metadata},
         dense_score=row.dense_score,
         lexical_score=row.lexical_score,
     )

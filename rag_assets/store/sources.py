@@ -51,11 +51,14 @@ class SourceState:
     checksum: str
     status: str
     media: StoredMedia | None
+    has_version: bool = True  # some version of it could be read once
+    is_missing: bool = False  # not seen in its file, a part of which could not be read
 
 
 @dataclass(frozen=True)
 class StagedSource:
-    """A new, changed or failed source on its way into the database."""
+    """A new, changed or failed source on its way into the database. `part` is the external id of the file, or file
+    inside a file, that it stands in; one that failed and `hides_others` may be any other source of that part."""
 
     id: UUID
     file_hash: bytes
@@ -69,6 +72,8 @@ class StagedSource:
     metadata: dict[str, Any] = field(default_factory=dict)
     media: StoredMedia | None = None
     signature: PageSignature | None = None
+    part: str = ""
+    hides_others: bool = False
 
 
 @dataclass(frozen=True)
@@ -140,6 +145,25 @@ def write_sources(connection: Connection, root: Root, staged: Sequence[StagedSou
     _write_signatures(connection, staged)
 
 
+def relabel_sources(connection: Connection, sources: Sequence[StagedSource]) -> None:
+    """Note that these versions, which are stored, were seen, and what they are called and where they stand now."""
+    values = {
+        "sources": [source.id for source in sources],
+        "names": [source.name for source in sources],
+        "metadata": [_json(source.metadata) for source in sources],
+    }
+    connection.execute(query("relabel_sources"), values)
+
+
+def hide_sources(connection: Connection, ids: Sequence[UUID]) -> None:
+    """Note that these were not seen in their file, a part of which could not be read."""
+    connection.execute(query("hide_sources"), {"sources": list(ids)})
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
 def _staged_row(source: StagedSource) -> tuple[Any, ...]:
     document = source.document
     return (
@@ -154,7 +178,7 @@ def _staged_row(source: StagedSource) -> tuple[Any, ...]:
         source.error,
         document.language if document else None,
         _content_type(source),
-        json.dumps(source.metadata, ensure_ascii=False, default=str),
+        _json(source.metadata),
         json.dumps(asdict(source.media)) if source.media else None,
         document.title if document else None,
         document.text if document else None,
@@ -195,9 +219,9 @@ def remember_file(connection: Connection, root: Root, uri: str, state: FileState
     )
 
 
-def delete_sources(connection: Connection, root: Root, ids: Sequence[UUID]) -> int:
+def delete_sources(connection: Connection, root: Root, ids: Sequence[UUID]) -> None:
     """Mark sources as deleted; the next publication of each profile takes their chunks away."""
-    return connection.execute(query("delete_sources"), {"space": root.space_id, "sources": list(ids)}).rowcount
+    connection.execute(query("delete_sources"), {"space": root.space_id, "sources": list(ids)})
 
 
 def forget_files(connection: Connection, root: Root, uris: Iterable[str]) -> None:

@@ -123,3 +123,11 @@ def test_a_citation_names_document_page_heading_and_characters() -> None:
     citation = {"document": "a.pdf", "page": 3, "page_end": 4, "heading": "Setup", "start": 5, "end": 9}
     assert citation_text(citation) == "a.pdf, pages 3–4, Setup, characters 5–9"
     assert citation_text({**citation, "page_end": 3}, "a.pdf") == "page 3, Setup, characters 5–9"
+
+
+def test_a_record_is_cited_by_its_file_and_its_place_in_it() -> None:
+    row = {"document": "2848b9e9" * 4, "file": "faq.csv", "place": "line 3", "start": 0, "end": 44}
+    assert citation_text(row, "Open?") == "faq.csv, line 3, characters 0–44"
+    assert citation_text({**row, "document": "q7"}, "Open?") == "faq.csv, line 3, q7, characters 0–44"
+    member = {"document": "z.zip#in/a.pdf", "file": "z.zip", "place": "in/a.pdf", "page": 2}
+    assert citation_text(member, "z.zip#in/a.pdf") == "page 2"

@@ -172,7 +172,9 @@ def test_beir_records_become_sources_of_their_own() -> None:
 def test_bug_27_blank_lines_are_skipped_and_bad_lines_are_named_by_their_number() -> None:
     source = '\ufeff{"id": "a", "text": "x"}\n\n  \r\n{"id": "b", "text"\n[1]\n{"id": "c", "text": "y\u2028z"}\n'
     found = [(r.key, r.status) for r in parse(source.encode(), "c.jsonl")]
-    assert found == [("a", "ready"), ("line:4", "failed"), ("line:5", "failed"), ("c", "ready")]
+    assert found == [("a", "ready"), ("b", "failed"), ("line:5", "failed"), ("c", "ready")], (
+        "by its id where it is there"
+    )
     assert "line 4" in (parse(source.encode(), "c.jsonl")[1].error or "")
 
 

@@ -213,7 +213,7 @@ def test_files_inside_an_archive_have_only_their_text(world: MediaWorld) -> None
         archive.writestr("plan.png", picture())
     world.write(all_zip=target.getvalue())
     report = world.ingest()
-    assert [(name, kind) for name, _, kind in world.chunks()] == [("oil.pdf", None)]
+    assert [(name, kind) for name, _, kind in world.chunks()] == [("all.zip#oil.pdf", None)]
     assert (report.embeddings.failures, world.media_sent(), lag(world)) == ([], 0, 0)
 
 

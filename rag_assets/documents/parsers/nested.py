@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from rag_assets.documents.building import failed
 from rag_assets.documents.model import Record
+from rag_assets.documents.names import part_name
 from rag_assets.documents.normalize import normalize
 from rag_assets.documents.registry import parse
 from rag_assets.errors import ParseError, UnsupportedFormat
@@ -52,7 +53,7 @@ def opened() -> Iterator[Budget]:
 
 
 def inner_records(data: bytes, path: str, content_type: str | None, budget: Budget) -> list[Record]:
-    """Return the records of a file inside another; each key begins with `path`.
+    """Return the records of a file inside another; each key and part begins with `path`.
 
     Raises:
         UnsupportedFormat: no parser takes the file.
@@ -65,7 +66,7 @@ def inner_records(data: bytes, path: str, content_type: str | None, budget: Budg
     if budget.bytes < 0:
         raise ParseError(f"the files inside one file unpack to more than {MAX_BYTES // 2**20} MB")
     records = parse(data, path, content_type)
-    return [replace(record, key=f"{path}#{record.key}" if record.key else path) for record in records]
+    return [replace(record, key=part_name(path, record.key), part=part_name(path, record.part)) for record in records]
 
 
 class Collected:
@@ -97,7 +98,7 @@ class Collected:
             self.fail(path, str(error))
 
     def fail(self, path: str, reason: str) -> None:
-        self.records.append(failed(path, path, f"{path}: {reason}"))
+        self.records.append(replace(failed(path, path, f"{path}: {reason}"), part=path))
 
     def unread_note(self) -> str:
         """Return one line about the files that no parser takes, or `""`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -48,20 +48,33 @@ def _collect(rows: Iterable[Row], convert: Callable[[dict[str, Any]], Record]) -
     first_seen: dict[str, Row] = {}
     records: list[Record] = []
     for row in rows:
-        record = _convert(row, convert)
-        earlier = first_seen.setdefault(record.key, row)
+        record = replace(_convert(row, convert), place=row.where)
+        earlier = row if record.status == "failed" else first_seen.setdefault(record.key, row)
         if earlier is not row and row.values == earlier.values and _known_id(row.values or {}) is None:
             continue  # an identical row without an id is the same source, and nothing is lost
         if earlier is not row:
             reason = f"{row.where} has the same id as {earlier.where}: {record.key!r}"
-            record = failed(row.label, row.label, reason, record.source_type)
+            record = replace(failed(row.label, row.label, reason, record.source_type), place=row.where)
         records.append(record)
-    return records
+    return _told_apart(records)
+
+
+def _told_apart(records: list[Record]) -> list[Record]:
+    """A row that failed leaves its id to one that can be read, or to the first that failed."""
+    taken = {record.key for record in records if record.status != "failed"}
+    found = []
+    for record in records:
+        if record.status == "failed" and record.key in taken:
+            label = record.place.replace(" ", ":")
+            record = replace(record, key=label, name=label)
+        taken.add(record.key)
+        found.append(record)
+    return found
 
 
 def _convert(row: Row, convert: Callable[[dict[str, Any]], Record]) -> Record:
     if row.values is None:
-        return failed(row.label, row.label, row.error or f"{row.where} could not be read", "record")
+        return _unread(row)
     try:
         record = convert(row.values)
     except (ParseError, RecursionError) as error:
@@ -71,6 +84,15 @@ def _convert(row: Row, convert: Callable[[dict[str, Any]], Record]) -> Record:
     if record.status == "no_text":
         return replace(record, error=f"{row.where}: {record.error}")
     return record
+
+
+def _unread(row: Row) -> Record:
+    """The record of a row that could not be read: of the id that it begins with, or of any that is not seen now."""
+    key = _known_id(row.known)
+    record = failed(key or row.label, key or row.label, row.error or f"{row.where} could not be read", "record")
+    if key is not None or not row.unread:
+        return record
+    return replace(record, hides_others=True, checksum=hashlib.sha256(row.unread.encode()).hexdigest())
 
 
 def _json_row(values: dict[str, Any]) -> Record:
@@ -133,7 +155,7 @@ def _cell(value: Any) -> str:
     return value.strip() if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _identity(values: dict[str, Any]) -> str | None:
+def _identity(values: Mapping[str, Any]) -> str | None:
     """Return the first id field that is set, as text; ids are compared as text everywhere."""
     for field in _ID_FIELDS:
         value = values.get(field)
@@ -145,7 +167,7 @@ def _identity(values: dict[str, Any]) -> str | None:
     return None
 
 
-def _known_id(values: dict[str, Any]) -> str | None:
+def _known_id(values: Mapping[str, Any]) -> str | None:
     try:
         return _identity(values)
     except ParseError:

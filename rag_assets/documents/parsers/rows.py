@@ -5,8 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from rag_assets.errors import ParseError
@@ -16,16 +17,24 @@ csv.field_size_limit(2**31 - 1)
 
 _DELIMITERS = ",;\t|"
 _SNIFFED_ROWS = 20
+_OPENING, _COMMA, _CLOSING = re.compile(r"\s*\{\s*"), re.compile(r"\s*,\s*"), re.compile(r"\s*\}")
+_NAME = re.compile(r'("(?:[^"\\]|\\.)*")\s*:\s*')
 
 
 @dataclass(frozen=True)
 class Row:
-    """One row of a file, or what is wrong with it. `place` is `line` or `item`; `number` is 1-based."""
+    """One row of a file, or what is wrong with it. `place` is `line` or `item`; `number` is 1-based.
+
+    Of a row with an error, `known` are the fields in front of it, and `unread` is what stands in the file, where it
+    could be any row.
+    """
 
     place: str
     number: int
     values: dict[str, Any] | None
     error: str | None = None
+    known: Mapping[str, Any] = field(default_factory=dict)
+    unread: str = ""
 
     @property
     def label(self) -> str:
@@ -45,7 +54,23 @@ def json_lines(text: str) -> Iterator[Row]:
         try:
             yield _object(json.loads(line), "line", number)
         except (ValueError, RecursionError) as error:
-            yield Row("line", number, None, f"line {number} is not valid JSON: {error}")
+            reason = f"line {number} is not valid JSON: {error}"
+            yield Row("line", number, None, reason, _members(line), line.strip())
+
+
+def _members(text: str) -> dict[str, Any]:
+    """Return the members of a JSON object in front of its first fault."""
+    found: dict[str, Any] = {}
+    decoder, place = json.JSONDecoder(), _OPENING.match(text)
+    while place is not None and (name := _NAME.match(text, place.end())):
+        try:
+            value, end = decoder.raw_decode(text, name.end())
+        except (ValueError, RecursionError):
+            break
+        place = _COMMA.match(text, end)
+        if place is not None or _CLOSING.match(text, end):  # else a number may go on where the line breaks off
+            found[json.loads(name[1])] = value
+    return found
 
 
 def json_array(text: str) -> Iterator[Row] | None:
@@ -75,14 +100,17 @@ def csv_rows(text: str, delimiter: str | None = None) -> Iterator[Row]:
     A row with more fields than columns is an error; missing fields at the end are empty. Numbers are those
     of the line on which a row starts.
     """
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter or sniff(text), strict=True)
+    lines = _Lines(io.StringIO(text, newline=""))
+    reader = csv.reader(lines, delimiter=delimiter or sniff(text), strict=True)
     header: list[str] | None = None
     while True:
         number = reader.line_num + 1
+        lines.taken.clear()
         try:
             cells = next(reader, None)
         except csv.Error as error:
-            yield Row("line", number, None, f"line {number} is not valid CSV: {error}")
+            reason = f"line {number} is not valid CSV: {error}"
+            yield Row("line", number, None, reason, unread="".join(lines.taken))
             continue
         if cells is None:
             return
@@ -92,6 +120,22 @@ def csv_rows(text: str, delimiter: str | None = None) -> Iterator[Row]:
             header = _header(cells)
         else:
             yield _csv_row(header, cells, number)
+
+
+class _Lines:
+    """Hands lines on, and keeps those that were taken since somebody cleared the list."""
+
+    def __init__(self, lines: Iterable[str]) -> None:
+        self._lines = iter(lines)
+        self.taken: list[str] = []
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        line = next(self._lines)
+        self.taken.append(line)
+        return line
 
 
 def _header(cells: list[str]) -> list[str]:
@@ -110,7 +154,9 @@ def _csv_row(header: list[str], cells: list[str], number: int) -> Row:
     extra = cells[len(header) :]
     if any(cell.strip() for cell in extra):
         count = f"{len(cells)} fields where the header has {len(header)}"
-        return Row("line", number, None, f"line {number} has {count}")
+        # A delimiter too many moves all cells behind it, and the first one stands in front of any.
+        known = {header[0]: cells[0]}
+        return Row("line", number, None, f"line {number} has {count}", known, json.dumps(cells))
     padded = cells + [""] * (len(header) - len(cells))
     return Row("line", number, dict(zip(header, padded, strict=False)))
 
