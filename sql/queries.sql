@@ -254,15 +254,84 @@ RETURNING id
 -- sources_overview --
 -- One row a source, with its state in each profile.
 SELECT s.id AS source_id, s.name, s.source_type, s.external_id, s.status, s.progress_percent, s.error_message AS error,
-       s.content_type, s.locale, s.updated_at,
-       coalesce(jsonb_object_agg(p.name, jsonb_build_object(
+       s.content_type, s.locale, s.updated_at, p.file, p.place, r.uri AS root, s.missing_since,
+       coalesce(jsonb_object_agg(e.name, jsonb_build_object(
            'status', sp.status, 'chunks', sp.chunk_count, 'up_to_date', sp.checksum = s.checksum,
-           'error', sp.error_message, 'duplicate_of', sp.duplicate_of)) FILTER (WHERE p.id IS NOT NULL), '{}') AS profiles
+           'error', sp.error_message, 'duplicate_of', sp.duplicate_of)) FILTER (WHERE e.id IS NOT NULL), '{}') AS profiles,
+       count(*) OVER () AS matching
 FROM rag.knowledge_sources s
-LEFT JOIN (rag.source_profiles sp JOIN rag.embedding_profiles p
-           ON p.id = sp.embedding_profile_id AND p.status <> 'retired') ON sp.source_id = s.id
+CROSS JOIN rag.place_of(s) p
+LEFT JOIN rag.source_roots r ON r.id = s.root_id
+LEFT JOIN (rag.source_profiles sp JOIN rag.embedding_profiles e
+           ON e.id = sp.embedding_profile_id AND e.status <> 'retired') ON sp.source_id = s.id
 WHERE s.tenant_id = %(tenant)s AND s.bot_id = %(bot)s AND s.status <> 'deleted'
-GROUP BY s.id ORDER BY s.external_id
+  AND (%(status)s::text IS NULL OR s.status = %(status)s)
+  AND (%(like)s::text IS NULL OR strpos(lower(concat_ws(' ', s.name, s.external_id, p.file, p.place)), lower(%(like)s)) > 0)
+GROUP BY s.id, p.file, p.place, r.uri ORDER BY s.external_id LIMIT %(limit)s
+
+-- sources_by_file --
+-- One row a file, with how many sources it holds in which state.
+SELECT root, file, sum(sources)::bigint AS sources, jsonb_object_agg(status, sources) AS statuses
+FROM (
+    SELECT r.uri AS root, p.file, s.status, count(*) AS sources
+    FROM rag.knowledge_sources s
+    CROSS JOIN rag.place_of(s) p
+    LEFT JOIN rag.source_roots r ON r.id = s.root_id
+    WHERE s.tenant_id = %(tenant)s AND s.bot_id = %(bot)s AND s.status <> 'deleted'
+      AND (%(status)s::text IS NULL OR s.status = %(status)s)
+      AND (%(like)s::text IS NULL
+           OR strpos(lower(concat_ws(' ', s.name, s.external_id, p.file, p.place)), lower(%(like)s)) > 0)
+    GROUP BY r.uri, p.file, s.status
+) by_status
+GROUP BY root, file ORDER BY root, file LIMIT %(limit)s
+
+-- matching_sources --
+-- All whose id, name or place holds what somebody said, in any case of letters, or that are what a path names.
+SELECT s.id, s.name, s.external_id, p.file, p.place, s.status
+FROM rag.knowledge_sources s CROSS JOIN rag.place_of(s) p
+WHERE s.tenant_id = %(tenant)s AND s.bot_id = %(bot)s AND s.status <> 'deleted'
+  AND (s.id::text = %(name)s OR split_part(s.external_id, '#', 1) = %(uri)s OR s.external_id = %(uri)s
+       OR strpos(lower(s.external_id), lower(%(name)s)) > 0
+       OR strpos(lower(concat(s.name, ' ', p.file, '#', p.place)), lower(%(name)s)) > 0
+       OR EXISTS (SELECT FROM rag.knowledge_sources o
+                  WHERE o.knowledge_space_id = s.knowledge_space_id AND o.file_hash = s.file_hash
+                    AND (o.name = %(name)s OR o.id::text = %(name)s)
+                    AND starts_with(s.external_id, o.external_id || '#')))
+ORDER BY s.external_id
+
+-- source_names --
+-- What somebody may have meant: the names of sources, and of their files.
+SELECT DISTINCT n.name FROM rag.knowledge_sources s
+CROSS JOIN rag.place_of(s) p CROSS JOIN LATERAL (VALUES (s.name), (p.file)) AS n (name)
+WHERE s.tenant_id = %(tenant)s AND s.bot_id = %(bot)s AND s.status <> 'deleted' LIMIT 20000
+
+-- source_life --
+-- A source with its file, its root, and the document that was made of it.
+SELECT s.id AS source_id, s.name, p.file, p.place, s.external_id, s.source_type, s.status, s.error_message AS error,
+       s.failed_stage, s.checksum, s.created_at, s.updated_at, s.missing_since, s.forgotten ->> 'at' AS forgotten_at,
+       s.content_type, s.locale, s.metadata, r.uri AS root, r.scanned_at AS root_scanned_at, r.last_error AS root_error,
+       f.read_at, f.size AS bytes, f.parser_version, d.title, length(d.text) AS characters,
+       (SELECT count(*) FROM rag.source_documents v WHERE v.source_id = s.id) AS versions
+FROM rag.knowledge_sources s
+CROSS JOIN rag.place_of(s) p
+LEFT JOIN rag.source_roots r ON r.id = s.root_id
+LEFT JOIN rag.source_files f ON f.root_id = s.root_id AND f.file_hash = s.file_hash
+LEFT JOIN rag.source_documents d ON d.source_id = s.id AND d.checksum = s.checksum
+WHERE s.id = %(source)s
+
+-- source_life_in_profiles --
+-- What each profile has done about a source, and has still to do. Chunks have their vectors before they are published.
+SELECT p.name AS profile, p.status AS profile_status, w.work, sp.status, sp.chunk_count AS chunks,
+       sp.checksum = w.checksum AS up_to_date, sp.updated_at, sp.error_message AS error, sp.duplicate_of, j.job AS waits_for
+FROM rag.profile_work w
+JOIN rag.embedding_profiles p ON p.id = w.embedding_profile_id AND p.status <> 'retired'
+LEFT JOIN rag.source_profiles sp ON sp.embedding_profile_id = p.id AND sp.source_id = w.source_id
+LEFT JOIN LATERAL (
+    SELECT e.job_id AS job FROM rag.embedding_job_sources e JOIN rag.embedding_jobs b ON b.id = e.job_id
+    WHERE e.embedding_profile_id = p.id AND e.source_id = w.source_id AND e.checksum = w.checksum
+      AND b.state IN ('submitting', 'running') LIMIT 1) j ON true
+WHERE w.source_id = %(source)s
+ORDER BY p.created_at, p.id
 
 -- source_counts --
 -- How many sources are in which state.

@@ -320,11 +320,12 @@ CREATE TABLE rag.knowledge_sources (
     updated_at timestamp with time zone DEFAULT now() NOT NULL,
     media jsonb,
     missing_since timestamp with time zone,
+    forgotten jsonb,
     CONSTRAINT knowledge_sources_check CHECK (((scope_type = 'user'::text) = (scope_user_id IS NOT NULL))),
     CONSTRAINT knowledge_sources_failed_stage_check CHECK ((failed_stage = ANY (ARRAY['read'::text, 'publish'::text]))),
     CONSTRAINT knowledge_sources_progress_percent_check CHECK (((progress_percent >= 0) AND (progress_percent <= 100))),
     CONSTRAINT knowledge_sources_scope_type_check CHECK ((scope_type = ANY (ARRAY['bot'::text, 'user'::text]))),
-    CONSTRAINT knowledge_sources_status_check CHECK ((status = ANY (ARRAY['queued'::text, 'processing'::text, 'ready'::text, 'no_text'::text, 'failed'::text, 'deleted'::text])))
+    CONSTRAINT knowledge_sources_status_check CHECK ((status = ANY (ARRAY['queued'::text, 'processing'::text, 'ready'::text, 'no_text'::text, 'failed'::text, 'deleted'::text, 'forgotten'::text])))
 );
 
 ALTER TABLE ONLY rag.knowledge_sources FORCE ROW LEVEL SECURITY;
@@ -371,6 +372,12 @@ CREATE FUNCTION rag.lexical_length(fts tsvector) RETURNS bigint
     RETURN (SELECT COALESCE(sum(cardinality(unnest.positions)), (0)::bigint) AS "coalesce" FROM unnest(lexical_length.fts) unnest(lexeme, positions, weights));
 
 ALTER FUNCTION rag.lexical_length(fts tsvector) OWNER TO rag_owner;
+
+CREATE FUNCTION rag.place_of(source rag.knowledge_sources, OUT file text, OUT place text) RETURNS record
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN ROW(COALESCE(((source).metadata #>> '{rag:origin,file}'::text[]), CASE WHEN (strpos((source).external_id, '#'::text) = 0) THEN (source).name ELSE split_part((source).external_id, '#'::text, 1) END), ((source).metadata #>> '{rag:origin,place}'::text[]));
+
+ALTER FUNCTION rag.place_of(source rag.knowledge_sources, OUT file text, OUT place text) OWNER TO rag_owner;
 
 CREATE FUNCTION rag.profile_in_scope() RETURNS rag.embedding_profiles
     LANGUAGE sql STABLE
@@ -996,12 +1003,12 @@ CREATE TABLE rag.profile_events (
     tenant_id rag.key NOT NULL,
     bot_id rag.key NOT NULL,
     knowledge_space_id uuid NOT NULL,
-    embedding_profile_id bigint NOT NULL,
+    embedding_profile_id bigint,
     event text NOT NULL,
     actor text DEFAULT SESSION_USER NOT NULL,
     evidence jsonb DEFAULT '{}'::jsonb NOT NULL,
     created_at timestamp with time zone DEFAULT now() NOT NULL,
-    CONSTRAINT profile_events_event_check CHECK ((event = ANY (ARRAY['created'::text, 'ready'::text, 'activated'::text, 'promoted'::text, 'forced'::text, 'rolled_back'::text, 'canary'::text, 'retired'::text, 'dropped'::text])))
+    CONSTRAINT profile_events_event_check CHECK ((event = ANY (ARRAY['created'::text, 'ready'::text, 'activated'::text, 'promoted'::text, 'forced'::text, 'rolled_back'::text, 'canary'::text, 'retired'::text, 'dropped'::text, 'forgotten'::text, 'allowed'::text])))
 );
 
 ALTER TABLE ONLY rag.profile_events FORCE ROW LEVEL SECURITY;
@@ -1611,6 +1618,8 @@ GRANT SELECT ON TABLE rag.knowledge_sources TO rag_search;
 GRANT SELECT ON TABLE rag.knowledge_sources TO rag_app;
 
 REVOKE ALL ON FUNCTION rag.lexical_candidates(profile rag.embedding_profiles, query rag.lexical_query, how_many integer, source_condition text) FROM PUBLIC;
+
+GRANT ALL ON FUNCTION rag.place_of(source rag.knowledge_sources, OUT file text, OUT place text) TO rag_ingest;
 
 REVOKE ALL ON FUNCTION rag.profile_in_scope() FROM PUBLIC;
 

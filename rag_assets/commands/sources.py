@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
 
+import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -12,26 +15,96 @@ from rich.text import Text
 from rag_assets.commands.options import Bot, Json, Tenant
 from rag_assets.commands.session import ready_database
 from rag_assets.commands.shell import CommandResult, printable
+from rag_assets.commands.source_shown import show_life
+from rag_assets.documents.names import is_web, part_name
+from rag_assets.store.database import Connection
 from rag_assets.store.roots import list_roots
-from rag_assets.store.sources import source_counts, sources_overview
+from rag_assets.store.source_life import (
+    Filter,
+    NamedSource,
+    find_sources,
+    list_files,
+    list_sources,
+    source_life,
+)
+from rag_assets.store.sources import source_counts
 from rag_assets.store.tenants import spaces_of
 
-_STATUS_STYLES = {"ready": "green", "failed": "red", "no_text": "yellow"}
+_STATUS_STYLES = {"ready": "green", "failed": "red", "no_text": "yellow", "forgotten": "yellow"}
+_SHOWN = 20  # sources of a file whose life is told
 
 
-def sources(tenant: Tenant, bot: Bot, as_json: Json = False) -> CommandResult:
-    """List a bot's sources with their state, in each of its profiles."""
+class SourceStatus(StrEnum):
+    """How far a source is."""
+
+    queued = "queued"
+    processing = "processing"
+    ready = "ready"
+    no_text = "no_text"
+    failed = "failed"
+    forgotten = "forgotten"
+
+
+def sources(
+    tenant: Tenant,
+    bot: Bot,
+    show: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Tell the life of one source: its name, path or id, or a part of these that is unique."
+        ),
+    ] = None,
+    status: Annotated[SourceStatus | None, typer.Option(help="Only sources of this status.")] = None,
+    like: Annotated[
+        str | None, typer.Option(metavar="WORDS", help="Only sources with these words in their name, file or place.")
+    ] = None,
+    limit: Annotated[int | None, typer.Option(help="Most sources or files to list. (default: all)", min=1)] = None,
+    by_file: Annotated[bool, typer.Option("--by-file", help="List files, with their number of sources.")] = False,
+    as_json: Json = False,
+) -> CommandResult:
+    """List a bot's sources with their state, in each of its profiles.
+
+    With --show, say of one source when it was seen, read, made a document of and published, what failed, and when that
+    is tried again.
+    """
+    wanted = Filter(status.value if status else None, like, limit)
     with ready_database() as database, database.work(tenant) as connection:
         spaces_of(connection, tenant, bot)
+        if show is not None:
+            return _lives(connection, tenant, bot, show)
         roots = [root.uri for root in list_roots(connection, tenant, bot)]
-        found = sources_overview(connection, tenant, bot)
         counts = source_counts(connection, tenant, bot)
-    payload = {"tenant": tenant, "bot": bot, "roots": roots, "counts": counts, "sources": found}
-    return CommandResult(payload, lambda console: _show_sources(console, found, roots))
+        payload: dict[str, Any] = {"tenant": tenant, "bot": bot, "roots": roots, "counts": counts}
+        if by_file:
+            files = list_files(connection, tenant, bot, wanted)
+            return CommandResult({**payload, "files": files}, lambda console: _show_files(console, files))
+        found = list_sources(connection, tenant, bot, wanted)
+    payload |= {"matching": found.matching, "sources": found.sources}
+    return CommandResult(payload, lambda console: _show_sources(console, found.sources, found.matching, roots))
 
 
-def _show_sources(console: Console, found: Sequence[Mapping[str, Any]], roots: Sequence[str]) -> None:
-    table = Table("status", "source", "kind", "chunks by profile", "error")
+def named_sources(connection: Connection, tenant: str, bot: str, name: str) -> list[NamedSource]:
+    """What somebody means by a name, also where that is a path on this machine; raises as `find_sources`."""
+    uri = name if "://" in name or is_web(name) else Path(name).expanduser().absolute().resolve().as_uri()
+    return find_sources(connection, tenant, bot, name, uri)
+
+
+def _lives(connection: Connection, tenant: str, bot: str, name: str) -> CommandResult:
+    found = named_sources(connection, tenant, bot, name)
+    lives = [source_life(connection, one.id) for one in found[:_SHOWN]]
+    payload = {"tenant": tenant, "bot": bot, "matching": len(found), "sources": lives}
+
+    def shown(console: Console) -> None:
+        for life in lives:
+            show_life(console, life)
+        if len(found) > len(lives):
+            console.print(Text(f"{len(lives)} of {len(found)} sources of that file", style="dim"))
+
+    return CommandResult(payload, shown)
+
+
+def _show_sources(console: Console, found: Sequence[Mapping[str, Any]], matching: int, roots: Sequence[str]) -> None:
+    table = Table("status", "source", "in", "kind", "chunks by profile", "error")
     for source in found:
         status = str(source["status"])
         profiles = ", ".join(
@@ -41,9 +114,38 @@ def _show_sources(console: Console, found: Sequence[Mapping[str, Any]], roots: S
         table.add_row(
             Text(status, style=_STATUS_STYLES.get(status, "")),
             Text(printable(source["name"])),
+            Text(printable(_place(source))),
             Text(str(source["source_type"])),
             Text(profiles or "none yet"),
-            Text(printable(source["error"] or "")),
+            Text(printable(source["error"] or _missing(source))),
         )
     console.print(table)
-    console.print(Text(f"{len(found)} sources under: {printable(', '.join(roots) or 'no roots yet')}", style="dim"))
+    count = f"{len(found)} sources" if len(found) == matching else f"{len(found)} of {matching} sources"
+    console.print(Text(f"{count} under: {printable(', '.join(roots) or 'no roots yet')}", style="dim"))
+
+
+def _place(source: Mapping[str, Any]) -> str:
+    """File and place of a record; of what is called after its file, nothing is left to say."""
+    file, place = source["file"], source["place"]
+    if source["name"] in (file, part_name(file, place or "")):
+        return ""
+    return f"{file}, {place}" if place else str(file)
+
+
+def _missing(source: Mapping[str, Any]) -> str:
+    since = source["missing_since"]
+    return f"not seen since {since:%Y-%m-%d %H:%M}: a part of its file cannot be read" if since else ""
+
+
+def _show_files(console: Console, files: Sequence[Mapping[str, Any]]) -> None:
+    table = Table("file", "root", "sources", "by status")
+    table.columns[2].justify = "right"
+    for file in files:
+        statuses = ", ".join(
+            f"{count} {status.replace('_', ' ')}" for status, count in sorted(file["statuses"].items())
+        )
+        table.add_row(
+            Text(printable(file["file"])), Text(printable(file["root"] or "")), f"{file['sources']:,}", Text(statuses)
+        )
+    console.print(table)
+    console.print(Text(f"{len(files)} files", style="dim"))

@@ -17,6 +17,7 @@ from rag_assets.documents.page_signature import PageSignature
 from rag_assets.embedding.profiles import ProviderOptions
 from rag_assets.store.database import Connection
 from rag_assets.store.roots import Root
+from rag_assets.store.source_life import list_sources
 from rag_assets.store.sql import query
 
 
@@ -288,10 +289,9 @@ def _to_block(value: dict[str, Any]) -> Block:
     return Block(**{**value, "heading_path": tuple(value["heading_path"])})
 
 
-def sources_overview(connection: Connection, tenant: str, bot: str) -> list[dict[str, Any]]:
+def sources_overview(connection: Connection, tenant: str, bot: str) -> Sequence[dict[str, Any]]:
     """One dict a source, by external id, with its state in each profile under `profiles`."""
-    cursor = connection.cursor(row_factory=dict_row)
-    return cursor.execute(query("sources_overview"), {"tenant": tenant, "bot": bot}).fetchall()
+    return list_sources(connection, tenant, bot).sources
 
 
 def source_counts(connection: Connection, tenant: str, bot: str | None = None) -> dict[str, int]:

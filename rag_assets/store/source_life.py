@@ -1,0 +1,146 @@
+"""What is known of a bot's sources, from the root that holds them to the profiles that serve them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+from uuid import UUID
+
+from psycopg.rows import class_row, dict_row
+
+from rag_assets.documents.names import part_name
+from rag_assets.errors import UsageError
+from rag_assets.store.database import Connection
+from rag_assets.store.sql import query, rows, scalars
+
+_NAMED = 5  # that a message lists
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Sources, each with its state in every profile under `profiles`; `matching` counts those past a limit, too."""
+
+    sources: Sequence[dict[str, Any]]
+    matching: int
+
+
+@dataclass(frozen=True)
+class Filter:
+    """Which sources to list: those of a status, and those with some words in their name, file or place."""
+
+    status: str | None = None
+    like: str | None = None
+    limit: int | None = None
+
+
+ALL = Filter()
+
+
+@dataclass(frozen=True)
+class NamedSource:
+    """A source as people may name it. `file` is its path under its root, `place` where in that it stands."""
+
+    id: UUID
+    name: str
+    external_id: str
+    file: str
+    place: str | None
+    status: str
+
+    @property
+    def label(self) -> str:
+        """Its file and its own name."""
+        where = part_name(self.file, self.place or "")
+        return self.name if self.name in (where, self.file) else f"{self.name} ({self.file}, {self.place})"
+
+
+def list_sources(connection: Connection, tenant: str, bot: str, wanted: Filter = ALL) -> Listing:
+    """The bot's sources, by external id."""
+    values = {**_values(tenant, bot), "status": wanted.status, "like": wanted.like, "limit": wanted.limit}
+    found = rows(connection, dict_row, query("sources_overview"), values)
+    matching = [row.pop("matching") for row in found]
+    return Listing(found, matching[0] if matching else 0)
+
+
+def list_files(connection: Connection, tenant: str, bot: str, wanted: Filter) -> list[dict[str, Any]]:
+    """The files that the bot's sources come from, by root and path, with the number of sources by status."""
+    values = {**_values(tenant, bot), "status": wanted.status, "like": wanted.like, "limit": wanted.limit}
+    return rows(connection, dict_row, query("sources_by_file"), values)
+
+
+def find_sources(connection: Connection, tenant: str, bot: str, name: str, uri: str) -> list[NamedSource]:
+    """The sources that somebody means by `name`, or by `uri`, what that is as a path: one, with what lies inside it, or
+    all of a file.
+
+    It is an id, a name, a path, or a part of these that only one source or file has.
+
+    Raises:
+        UsageError: there is none, with names like it; or there are several.
+    """
+    values = {**_values(tenant, bot), "name": name, "uri": uri}
+    found = rows(connection, class_row(NamedSource), query("matching_sources"), values)
+    exact = [
+        one for one in found if name in (str(one.id), one.name, one.external_id, part_name(one.file, one.place or ""))
+    ]
+    exact += [one for one in found if one.external_id == uri and one not in exact]
+    files = [one for one in found if name == one.file or one.external_id.partition("#")[0] == uri]
+    if len(exact) == 1:
+        return [one for one in found if _is_in(one, exact[0])]
+    if files and not exact:
+        return files
+    if (
+        not exact
+        and len({one.file for one in found}) == 1
+        and (len(found) == 1 or name.lower() in found[0].file.lower())
+    ):
+        return found
+    raise UsageError(_unclear(connection, tenant, bot, name, exact or found))
+
+
+def _is_in(one: NamedSource, outer: NamedSource) -> bool:
+    return one.external_id == outer.external_id or one.external_id.startswith(f"{outer.external_id}#")
+
+
+def _unclear(connection: Connection, tenant: str, bot: str, name: str, found: Sequence[NamedSource]) -> str:
+    if found:
+        named = "; ".join(f"{one.label}, id {one.id}" for one in found[:_NAMED])
+        more = f"; and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+        return f"{name!r} may be any of {len(found)} sources of {tenant}/{bot}: {named}{more}. Name one by its id"
+    known: list[str] = scalars(connection, query("source_names"), _values(tenant, bot))
+    close = get_close_matches(name, known, n=3, cutoff=0.5)
+    hint = f"did you mean {', '.join(map(repr, close))}?" if close else "`rag sources` lists them"
+    return f"{tenant}/{bot} has no source {name!r}; {hint}"
+
+
+def source_life(connection: Connection, source: UUID) -> dict[str, Any]:
+    """What happened to a source so far, step by step, JSON-ready but for ids and times."""
+    (life,) = rows(connection, dict_row, query("source_life"), {"source": source})
+    metadata: Mapping[str, Any] = life.pop("metadata")
+    life["quality"] = metadata.get("quality", {})
+    life["document"] = metadata.get("doc_id")
+    life["profiles"] = rows(connection, dict_row, query("source_life_in_profiles"), {"source": source})
+    life["next_try"] = _next_try(life)
+    return life
+
+
+def _next_try(life: Mapping[str, Any]) -> str:
+    """When something will be done about the source again, and how to have it done now."""
+    if life["status"] == "forgotten":
+        return "it is read again when it changes, or after `rag forget --undo`"
+    if life["status"] in ("failed", "no_text") and life["failed_stage"] != "publish":
+        if life["bytes"] is None:
+            return "its file is read again by the next scan of its root"
+        return "its file is read again when it changes, or by `rag ingest --retry-failed`"
+    waiting = [profile["profile"] for profile in life["profiles"] if profile["work"] and profile["waits_for"]]
+    if waiting:
+        return f"{', '.join(waiting)}: when the batch job has ended"
+    pending = [profile["profile"] for profile in life["profiles"] if profile["work"]]
+    if pending:
+        return f"{', '.join(pending)}: by the next run of the profile, which `rag ingest` starts"
+    return "nothing is to be done until its file changes"
+
+
+def _values(tenant: str, bot: str) -> dict[str, Any]:
+    return {"tenant": tenant, "bot": bot}

@@ -1,0 +1,113 @@
+"""`rag sources`: what a bot has, where it stands, and the life of one source."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rag_assets.ingest.run import ingest
+from rag_assets.store.database import Database
+from tests.support.command_line import Rag
+from tests.support.zip_files import zip_of
+
+FAQ = "question,answer\nIs it open?,The shop opens at nine.\nIs it far?,Two stops.\n"
+
+
+@pytest.fixture
+def tenant(filled: str, documents: Path) -> str:
+    """A tenant with two documents, a table of questions, an archive with a locked member, and a broken picture."""
+    (documents / "faq.csv").write_text(FAQ)
+    (documents / "old.zip").write_bytes(zip_of({"in/note.md": "The note.", "secret.md": "x"}, locked=("secret.md",)))
+    (documents / "scan.png").write_bytes(b"\x89PNG\r\n\x1a\nnothing of a picture")
+    database = Database.from_settings()
+    ingest(database, filled, "b", "tiny")
+    database.close()
+    return filled
+
+
+def listed(rag: Rag, tenant: str, *words: str) -> Any:
+    return rag.json("sources", "--tenant", tenant, "--bot", "b", *words)
+
+
+def test_each_record_and_member_is_listed_with_its_file_its_place_and_its_root(
+    rag: Rag, tenant: str, documents: Path
+) -> None:
+    found = {source["name"]: source for source in listed(rag, tenant)["sources"]}
+    places = {name: (source["file"], source["place"]) for name, source in found.items()}
+    assert places == {
+        "pump.md": ("pump.md", None),
+        "returns.txt": ("returns.txt", None),
+        "scan.png": ("scan.png", None),
+        "Is it open?": ("faq.csv", "line 2"),
+        "Is it far?": ("faq.csv", "line 3"),
+        "old.zip#in/note.md": ("old.zip", "in/note.md"),
+        "old.zip#secret.md": ("old.zip", "secret.md"),
+    }
+    assert {source["root"] for source in found.values()} == {str(documents)}
+    shown = rag("sources", "--tenant", tenant, "--bot", "b").stdout
+    assert "faq.csv, line 3" in shown
+
+
+@pytest.mark.parametrize(
+    ("words", "names"),
+    [
+        (("--status", "failed"), ["old.zip#secret.md", "scan.png"]),
+        (("--like", "FAQ"), ["Is it open?", "Is it far?"]),
+        (("--like", "line 3"), ["Is it far?"]),
+        (("--like", "old", "--status", "ready"), ["old.zip#in/note.md"]),
+        (("--like", "%"), []),
+    ],
+)
+def test_the_list_is_filtered(rag: Rag, tenant: str, words: tuple[str, ...], names: list[str]) -> None:
+    found = listed(rag, tenant, *words)
+    assert sorted(source["name"] for source in found["sources"]) == sorted(names)
+    assert found["matching"] == len(names)
+
+
+def test_a_limit_says_how_many_there_are(rag: Rag, tenant: str) -> None:
+    found = listed(rag, tenant, "--limit", "2")
+    assert (len(found["sources"]), found["matching"]) == (2, 7)
+    assert "2 of 7 sources" in rag("sources", "--tenant", tenant, "--bot", "b", "--limit", "2").stdout
+
+
+def test_files_are_listed_with_what_they_hold(rag: Rag, tenant: str) -> None:
+    files = {file["file"]: file for file in listed(rag, tenant, "--by-file")["files"]}
+    assert (files["faq.csv"]["sources"], files["faq.csv"]["statuses"]) == (2, {"ready": 2})
+    assert files["old.zip"]["statuses"] == {"ready": 1, "failed": 1}
+    assert "old.zip" in rag("sources", "--tenant", tenant, "--bot", "b", "--by-file").stdout
+
+
+def test_the_life_of_a_source_is_told_by_its_name_its_path_its_id_or_a_part_of_them(
+    rag: Rag, tenant: str, documents: Path
+) -> None:
+    (life,) = listed(rag, tenant, "--show", "pump.md")["sources"]
+    for name in (str(documents / "pump.md"), life["source_id"], "PUMP", life["external_id"]):
+        assert listed(rag, tenant, "--show", name)["sources"] == [life]
+    assert all(life[at] for at in ("root_scanned_at", "read_at", "created_at", "characters", "quality", "versions"))
+    (profile,) = life["profiles"]
+    assert (profile["profile"], profile["chunks"], profile["up_to_date"], profile["work"]) == ("tiny", 1, True, None)
+    shown = rag("sources", "--tenant", tenant, "--bot", "b", "--show", "pump.md").stdout
+    for step in ("seen", "read", "parsed", "tiny (active): 1 chunks cut, embedded and published", "next"):
+        assert step in shown
+
+
+def test_what_failed_says_why_and_when_it_is_tried_again(rag: Rag, tenant: str) -> None:
+    (life,) = listed(rag, tenant, "--show", "secret.md")["sources"]
+    assert (life["status"], life["failed_stage"]) == ("failed", "read")
+    assert "password" in life["error"]
+    assert "--retry-failed" in life["next_try"]
+
+
+def test_a_file_tells_the_lives_of_all_that_is_in_it(rag: Rag, tenant: str) -> None:
+    assert len(listed(rag, tenant, "--show", "faq.csv")["sources"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("pmup.md", "did you mean 'pump.md'"), ("Is it", "Is it far? (faq.csv, line 3)")]
+)
+def test_an_unclear_name_is_refused_with_what_may_be_meant(rag: Rag, tenant: str, name: str, said: str) -> None:
+    kind, message = rag.error("sources", "--tenant", tenant, "--bot", "b", "--show", name)
+    assert kind == "UsageError"
+    assert said in message
