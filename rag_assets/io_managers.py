@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Collection
 from uuid import uuid4
 
 import dagster as dg
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from upath import UPath
 
@@ -56,6 +58,19 @@ class ParquetIOManager(dg.ConfigurableIOManager):
 def staging_folder(tenant: str, base: str | None = None) -> UPath:
     """The folder that holds all Parquet files of a tenant."""
     return UPath(base or load_settings().storage) / tenant
+
+
+def drop_staged_sources(tenant: str, sources: Collection[str], base: str | None = None) -> int:
+    """Take sources out of the Parquet files of a tenant, which hold chunks as text; returns how many files had any."""
+    folder, changed = staging_folder(tenant, base), 0
+    for path in folder.rglob("*.parquet") if folder.exists() else []:
+        with path.open("rb") as file:
+            table = pq.read_table(file, use_threads=False, pre_buffer=False)
+        others = pc.invert(pc.is_in(table["source_id"], pa.array(sources, pa.string())))
+        if not pc.all(others).as_py():
+            _write(table.filter(others), path)
+            changed += 1
+    return changed
 
 
 def _write(table: pa.Table, path: UPath) -> None:

@@ -138,6 +138,7 @@ WHERE f.tenant_id = %(tenant)s AND f.bot_id = %(bot)s
 -- source_states_of_files --
 -- The sources that came from these files, without deleted ones.
 SELECT s.id, s.file_hash, s.external_id, s.checksum, s.status, s.media, s.missing_since IS NOT NULL AS is_missing,
+       s.forgotten ->> 'file' AS forgotten_file, s.forgotten ->> 'text' AS forgotten_text,
        s.status <> 'failed' OR rag.has_version(s.id) AS has_version
 FROM rag.knowledge_sources s
 WHERE s.knowledge_space_id = %(space)s AND s.file_hash = ANY(%(files)s) AND s.status <> 'deleted'
@@ -147,7 +148,7 @@ WHERE s.knowledge_space_id = %(space)s AND s.file_hash = ANY(%(files)s) AND s.st
 CREATE TEMP TABLE IF NOT EXISTS staged_sources (
     id uuid, file_hash bytea, source_type text, external_id text, name text, canonical_url text,
     checksum text, status text, error_message text, locale text, content_type text, metadata text, media text,
-    title text, text text, blocks text
+    title text, text text, blocks text, revives boolean
 ) ON COMMIT DROP
 
 -- copy_staged_sources --
@@ -156,7 +157,8 @@ COPY staged_sources FROM STDIN
 
 -- upsert_sources --
 -- A version that some profile serves already (the file was changed and changed back) is ready at once.
--- What fails is left to the next statement, if there is a version to keep.
+-- What fails is left to the next statement, if there is a version to keep. What was forgotten, perhaps a moment ago,
+-- comes back only as another version.
 INSERT INTO rag.knowledge_sources AS s (
     id, knowledge_space_id, tenant_id, bot_id, root_id, file_hash, source_type, external_id, name,
     canonical_url, checksum, status, progress_percent, error_message, failed_stage, locale, content_type, metadata,
@@ -177,15 +179,16 @@ ON CONFLICT (id) DO UPDATE SET
                   WHERE sp.source_id = s.id AND sp.status = 'ready' AND sp.checksum = excluded.checksum) AS served)),
     error_message = excluded.error_message, failed_stage = excluded.failed_stage, locale = excluded.locale,
     content_type = excluded.content_type, metadata = excluded.metadata, media = excluded.media, updated_at = now(),
-    missing_since = NULL
-WHERE excluded.status <> 'failed' OR s.status = 'deleted'
+    missing_since = NULL, forgotten = NULL
+WHERE (excluded.status <> 'failed' OR s.status = 'deleted')
+  AND (s.status <> 'forgotten' OR s.id IN (SELECT t.id FROM staged_sources t WHERE t.revives))
 
 -- fail_sources --
 -- The version that is still served keeps all that describes it.
 UPDATE rag.knowledge_sources s
 SET status = 'failed', progress_percent = 0, error_message = f.error_message, failed_stage = 'read', updated_at = now(),
     checksum = CASE WHEN rag.has_version(s.id) THEN s.checksum ELSE f.checksum END, missing_since = NULL
-FROM staged_sources f WHERE f.id = s.id AND f.status = 'failed'
+FROM staged_sources f WHERE f.id = s.id AND f.status = 'failed' AND s.status <> 'forgotten'
 
 -- relabel_sources --
 -- Versions that are stored, as they are called and stand now. That is no other version.
@@ -200,14 +203,16 @@ UPDATE rag.knowledge_sources SET missing_since = now() WHERE id = ANY(%(sources)
 -- upsert_documents --
 -- The text of a version; a version never changes its text.
 INSERT INTO rag.source_documents (source_id, checksum, tenant_id, bot_id, title, text, blocks)
-SELECT id, checksum, %(tenant)s, %(bot)s, title, text, blocks::jsonb FROM staged_sources WHERE text IS NOT NULL
+SELECT t.id, t.checksum, %(tenant)s, %(bot)s, t.title, t.text, t.blocks::jsonb
+FROM staged_sources t JOIN rag.knowledge_sources s ON s.id = t.id AND s.status <> 'forgotten'
+WHERE t.text IS NOT NULL
 ON CONFLICT DO NOTHING
 
 -- put_page_signature --
 -- What a page is compared by, for the version that was read last.
 INSERT INTO rag.page_signatures (source_id, knowledge_space_id, tenant_id, bot_id, checksum, minhash, blocks)
 SELECT s.id, s.knowledge_space_id, s.tenant_id, s.bot_id, %(checksum)s, %(minhash)s, %(blocks)s
-FROM rag.knowledge_sources s WHERE s.id = %(source)s
+FROM rag.knowledge_sources s WHERE s.id = %(source)s AND s.status <> 'forgotten'
 ON CONFLICT (source_id) DO UPDATE SET
     checksum = excluded.checksum, minhash = excluded.minhash, blocks = excluded.blocks
 
@@ -248,8 +253,80 @@ ON CONFLICT (root_id, file_hash) DO UPDATE SET
 -- delete_sources --
 -- The rows stay until every profile has taken its chunks away.
 UPDATE rag.knowledge_sources SET status = 'deleted', progress_percent = 100, error_message = NULL, updated_at = now()
-WHERE knowledge_space_id = %(space)s AND id = ANY(%(sources)s) AND status <> 'deleted'
-RETURNING id
+WHERE knowledge_space_id = %(space)s AND id = ANY(%(sources)s) AND status NOT IN ('deleted', 'forgotten')
+
+-- confirm_forgotten --
+-- Forgotten sources that stand in a file as they were; the file itself may be another one.
+UPDATE rag.knowledge_sources s SET forgotten = s.forgotten || jsonb_build_object('file', m.file)
+FROM unnest(%(sources)s::uuid[], %(files)s::text[]) AS m (id, file)
+WHERE m.id = s.id AND s.status = 'forgotten' AND m.file <> ''
+
+-- profiles_of_space --
+-- Retired ones included: their partitions hold rows until they are dropped.
+SELECT id, name FROM rag.embedding_profiles WHERE knowledge_space_id = %(space)s ORDER BY id
+
+-- stored_versions --
+-- All texts of some sources, and the files of those that have none.
+SELECT s.id, coalesce(d.checksum, s.checksum) AS checksum, coalesce(d.title, '') AS title, coalesce(d.text, '') AS text,
+       coalesce(d.blocks, '[]') AS blocks, s.content_type, s.locale, s.name, s.external_id, s.media
+FROM rag.knowledge_sources s LEFT JOIN rag.source_documents d ON d.source_id = s.id
+WHERE s.id = ANY(%(sources)s)
+
+-- shared_contents --
+-- What other sources of the tenant say in the same words.
+SELECT DISTINCT content FROM rag.knowledge_chunks
+WHERE tenant_id = %(tenant)s AND content = ANY(%(contents)s) AND source_id <> ALL(%(sources)s)
+
+-- shared_media --
+-- Files that other sources of the tenant are.
+SELECT DISTINCT media ->> 'checksum' FROM rag.knowledge_sources
+WHERE tenant_id = %(tenant)s AND media IS NOT NULL AND status NOT IN ('deleted', 'forgotten') AND id <> ALL(%(sources)s)
+
+-- mark_forgotten --
+-- What is left of a source: its name and place, and by what it is known if it comes again.
+UPDATE rag.knowledge_sources s SET
+    status = 'forgotten', progress_percent = 0, error_message = NULL, failed_stage = NULL, updated_at = now(),
+    missing_since = NULL, media = NULL,
+    metadata = jsonb_strip_nulls(jsonb_build_object(
+        'doc_id', s.metadata -> 'doc_id', 'rag:origin', s.metadata -> 'rag:origin')),
+    forgotten = jsonb_build_object(
+        'at', now(),
+        'file', (SELECT f.checksum FROM rag.source_files f
+                 WHERE f.knowledge_space_id = s.knowledge_space_id AND f.file_hash = s.file_hash LIMIT 1),
+        'text', (SELECT encode(sha256(convert_to(d.title || E'\n' || d.text, 'UTF8')), 'hex')
+                 FROM rag.source_documents d WHERE d.source_id = s.id AND d.checksum = s.checksum))
+WHERE s.knowledge_space_id = %(space)s AND s.id = ANY(%(sources)s) AND s.status NOT IN ('deleted', 'forgotten')
+RETURNING s.name
+
+-- withdraw_everywhere --
+-- No profile serves these sources or waits for them, and no page is compared with them.
+WITH served AS (DELETE FROM rag.source_profiles WHERE source_id = ANY(%(sources)s)),
+     waiting AS (DELETE FROM rag.embedding_job_sources WHERE source_id = ANY(%(sources)s))
+DELETE FROM rag.page_signatures WHERE source_id = ANY(%(sources)s)
+
+-- drop_all_documents --
+-- The texts of all versions of some sources.
+DELETE FROM rag.source_documents WHERE source_id = ANY(%(sources)s)
+
+-- forget_vectors --
+-- Of texts that no source has any more; also what a batch job keeps of them to compare its results with.
+WITH samples AS (
+    UPDATE rag.embedding_job_items SET sample = NULL
+    WHERE tenant_id = %(tenant)s AND content_hash = ANY(%(hashes)s) AND sample IS NOT NULL
+)
+DELETE FROM rag.embedding_cache WHERE tenant_id = %(tenant)s AND role = 'document' AND content_hash = ANY(%(hashes)s)
+
+-- allow_sources --
+-- Forgotten sources are as if they had never been there, and their files as if they had never been read.
+WITH allowed AS (
+    UPDATE rag.knowledge_sources SET status = 'deleted', progress_percent = 100, forgotten = NULL, updated_at = now()
+    WHERE knowledge_space_id = %(space)s AND id = ANY(%(sources)s) AND status = 'forgotten'
+    RETURNING name, file_hash
+), files AS (
+    DELETE FROM rag.source_files
+    WHERE knowledge_space_id = %(space)s AND file_hash IN (SELECT file_hash FROM allowed)
+)
+SELECT name FROM allowed
 
 -- sources_overview --
 -- One row a source, with its state in each profile.
@@ -602,7 +679,7 @@ WHERE id = ANY(%(sources)s) AND (status IN ('queued', 'processing') OR failed_st
 -- Texts of versions that no profile serves any more.
 DELETE FROM rag.source_documents d USING rag.knowledge_sources s
 WHERE s.id = d.source_id AND s.id = ANY(%(sources)s)
-  AND (d.checksum <> s.checksum OR s.status IN ('deleted', 'no_text'))
+  AND (d.checksum <> s.checksum OR s.status IN ('deleted', 'forgotten', 'no_text'))
   AND NOT EXISTS (SELECT FROM rag.source_profiles sp
                   WHERE sp.source_id = d.source_id AND sp.checksum = d.checksum)
 
@@ -610,7 +687,7 @@ WHERE s.id = d.source_id AND s.id = ANY(%(sources)s)
 -- Versions that no profile came to publish: the file was changed back, or deleted, before.
 DELETE FROM rag.source_documents d USING rag.knowledge_sources s
 WHERE s.id = d.source_id AND s.knowledge_space_id = %(space)s
-  AND (d.checksum <> s.checksum OR s.status IN ('deleted', 'no_text'))
+  AND (d.checksum <> s.checksum OR s.status IN ('deleted', 'forgotten', 'no_text'))
   AND NOT EXISTS (SELECT FROM rag.source_profiles sp
                   WHERE sp.source_id = d.source_id AND sp.checksum = d.checksum)
 
@@ -638,7 +715,7 @@ SELECT name FROM rag.knowledge_sources WHERE id = %(source)s
 -- Of a source without text a profile that embeds files serves nothing but the file as it is now: what was served
 -- before may be a text that was taken out of it.
 SELECT source_id FROM rag.profile_work
-WHERE embedding_profile_id = %(profile)s AND status IN ('deleted', 'no_text')
+WHERE embedding_profile_id = %(profile)s AND status IN ('deleted', 'forgotten', 'no_text')
   AND (work = 'gone' OR published_checksum <> checksum)
 ORDER BY source_id
 
@@ -798,7 +875,7 @@ SELECT rag.profile_snapshot(%(profile)s)
 -- document_ids --
 -- What labels may name: the documents that the bot's sources hold.
 SELECT DISTINCT metadata ->> 'doc_id' FROM rag.knowledge_sources
-WHERE knowledge_space_id = %(space)s AND status <> 'deleted' AND metadata ? 'doc_id'
+WHERE knowledge_space_id = %(space)s AND status NOT IN ('deleted', 'forgotten') AND metadata ? 'doc_id'
 
 -- coverage --
 -- Ready sources of the baseline, and those of them that the candidate does not serve in the same version.
@@ -895,9 +972,9 @@ WHERE k.id = %(space)s
 RETURNING k.id
 
 -- list_events --
--- What happened to a bot's profiles, newest first.
+-- What happened to a bot's profiles, newest first; what concerns all of them has no profile.
 SELECT e.created_at AS at, e.event, p.name AS profile, e.actor, e.evidence
-FROM rag.profile_events e JOIN rag.embedding_profiles p ON p.id = e.embedding_profile_id
+FROM rag.profile_events e LEFT JOIN rag.embedding_profiles p ON p.id = e.embedding_profile_id
 WHERE e.tenant_id = %(tenant)s AND e.bot_id = %(bot)s
 ORDER BY e.created_at DESC, e.id DESC LIMIT %(limit)s
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from typing import Annotated, Any
 
@@ -13,7 +12,7 @@ from rich.text import Text
 
 from rag_assets.commands.options import AnyBot, Json, Tenant
 from rag_assets.commands.session import ready_database
-from rag_assets.commands.shell import CommandResult, note, printable, stderr_console
+from rag_assets.commands.shell import CommandResult, confirmed, note, printable, stderr_console
 from rag_assets.errors import UsageError
 from rag_assets.launch.instance import purge_dagster, remove_staged
 from rag_assets.settings import Settings, load_settings
@@ -41,7 +40,7 @@ def erase(
         if not yes:
             note(f"to be erased: {name}", "bold")
             stderr_console().print(_table(counts))
-            if not _confirmed(name):
+            if not confirmed(f"Erase {name}? There is no way back. [y/N]", "erase"):
                 return CommandResult({}, lambda console: console.print("nothing was erased"))
         # Files first: while the tenant's rows are there, an erasure that was cut off can be asked for again.
         files, runs = _remove_work(settings, tenant, bot)
@@ -58,14 +57,6 @@ def erase(
         "batch_jobs_left": not_deleted,
     }
     return CommandResult(payload, lambda console: _show(console, name, payload, ask=not yes))
-
-
-def _confirmed(name: str) -> bool:
-    note(f"Erase {name}? There is no way back. [y/N]", "bold")
-    line = sys.stdin.readline()
-    if not line:
-        raise UsageError("nobody is there to ask; say --yes to erase without being asked")
-    return line.strip().lower() in ("y", "yes")
 
 
 def _table(counts: Mapping[str, int]) -> Table:

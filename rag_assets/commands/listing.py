@@ -33,6 +33,11 @@ _COMMANDS: tuple[_Row, ...] = (
         "Show what the parser sees in files, and where chunks begin and end. Needs no database.",
     ),
     ("sources", "sources:sources", "List a bot's sources with their state, in each of its profiles."),
+    (
+        "forget",
+        "forget:forget",
+        "Take one source out of all profiles of a bot now, and do not read it again until it changes.",
+    ),
     ("search", "search:search", "Search what a bot knows; nothing of another tenant or bot is ever returned."),
     (
         "promote",

@@ -106,7 +106,7 @@ def _show_events(console: Console, found: list[dict[str, Any]]) -> None:
     table = Table("at", "event", "profile", "actor", "evidence")
     for one in found:
         evidence = ", ".join(f"{key} {value}" for key, value in one["evidence"].items() if value not in (None, ""))
-        cells = (one["at"][:19].replace("T", " "), one["event"], one["profile"], one["actor"], evidence)
+        cells = (one["at"][:19].replace("T", " "), one["event"], one["profile"] or "", one["actor"], evidence)
         table.add_row(*(Text(printable(cell)) for cell in cells))
     console.print(table)
 

@@ -48,6 +48,19 @@ def note(message: str, style: str = "dim") -> None:
     stderr_console().print(Text(printable(message), style=style), soft_wrap=True)
 
 
+def confirmed(question: str, doing: str) -> bool:
+    """Ask on stderr, and read the answer from stdin.
+
+    Raises:
+        UsageError: nobody is there to answer.
+    """
+    note(question, "bold")
+    line = sys.stdin.readline()
+    if not line:
+        raise UsageError(f"nobody is there to ask; say --yes to {doing} without being asked")
+    return line.strip().lower() in ("y", "yes")
+
+
 def stderr_console() -> Console:
     """A console for what is no answer: questions and what they are about."""
     return _console(sys.stderr)

@@ -13,7 +13,7 @@ from rag_assets.embedding.profiles import EmbeddingProfile
 from rag_assets.errors import UnknownBot, UnknownTenant
 from rag_assets.ingest.repeated_pages import Pages, compared, concerns_pages
 from rag_assets.ingest.root_changes import RootChanges
-from rag_assets.ingest.staging import FileRead, is_batch, is_same, staged_sources
+from rag_assets.ingest.staging import FileRead, is_batch, is_same, staged_sources, stays_forgotten
 from rag_assets.ingest.withdrawal import vanished
 from rag_assets.store.database import Connection
 from rag_assets.store.pages import page_texts, served_versions, stored_pages
@@ -126,6 +126,8 @@ class _Ahead:
         self._gone |= set(vanished(staged, old.values()).gone)
         for source in staged:
             before = old.get(source.id)
+            if before is not None and stays_forgotten(source, before):
+                continue
             if source.status == "failed":
                 self._failed.add(source.id)
             elif before is None or not is_same(source, before):

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 from rag_assets.errors import RootUnreadable
 from rag_assets.ingest.root_changes import decide
-from rag_assets.ingest.staging import FileRead, is_batch, is_same, read_file, staged_sources
+from rag_assets.ingest.staging import FileRead, is_batch, is_same, read_file, staged_sources, stays_forgotten
 from rag_assets.ingest.withdrawal import vanished
 from rag_assets.progress import stage
 from rag_assets.sources.scan import SourceFile, scan_root
 from rag_assets.store import sources as store
 from rag_assets.store.database import Connection, Database
+from rag_assets.store.forgetting import confirm_forgotten
 from rag_assets.store.roots import Root, list_roots, record_scan
 from rag_assets.store.sources import FileState, SourceState, StagedSource, hash_uri
 from rag_assets.store.tenants import spaces_of
@@ -101,7 +102,7 @@ def _count_kept(database: Database, root: Root, uris: Iterable[str], report: Syn
     statuses = Counter(state.status for state in states)
     report.failed += statuses["failed"]
     report.no_text += statuses["no_text"]
-    report.unchanged += sum(statuses.values()) - statuses["failed"] - statuses["no_text"]
+    report.unchanged += statuses.total() - sum(statuses[other] for other in ("failed", "no_text", "forgotten"))
 
 
 def _delete_gone(database: Database, root: Root, uris: Sequence[str], report: SyncReport) -> None:
@@ -110,7 +111,7 @@ def _delete_gone(database: Database, root: Root, uris: Sequence[str], report: Sy
     with database.work(root.tenant) as connection:
         states = store.sources_of_files(connection, root, [hash_uri(uri) for uri in uris])
         store.delete_sources(connection, root, [state.id for state in states])
-        report.deleted += sum(state.has_version for state in states)
+        report.deleted += sum(state.has_version and state.status != "forgotten" for state in states)
         store.forget_files(connection, root, uris)
 
 
@@ -140,6 +141,7 @@ class _Reader:
             store.write_sources(connection, self._root, changes.staged)
             store.relabel_sources(connection, changes.same)
             store.hide_sources(connection, changes.hidden)
+            confirm_forgotten(connection, changes.forgotten)
             store.delete_sources(connection, self._root, changes.gone)
             for read in self._batch:
                 if read.state is not None:
@@ -166,13 +168,17 @@ class _Reader:
         return changes
 
     def _take(self, source: StagedSource, before: SourceState | None, changes: _Changes) -> None:
+        if before is not None and stays_forgotten(source, before):
+            changes.forgotten.append(source)
+            return
         if before is not None and is_same(source, before):
             self._report.unchanged += 1
             # Of the same text in another file the file is another one to embed.
             (changes.same if before.media == source.media else changes.staged).append(source)
             return
         self._count(source)
-        changes.staged.append(source)
+        revives = before is not None and before.status == "forgotten"
+        changes.staged.append(replace(source, revives=True) if revives else source)
 
     def _count(self, source: StagedSource) -> None:
         if source.status == "failed":
@@ -192,3 +198,4 @@ class _Changes:
     same: list[StagedSource] = field(default_factory=list)
     gone: list[UUID] = field(default_factory=list)
     hidden: list[UUID] = field(default_factory=list)
+    forgotten: list[StagedSource] = field(default_factory=list)

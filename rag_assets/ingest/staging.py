@@ -67,6 +67,16 @@ def is_same(source: StagedSource, before: SourceState) -> bool:
     )
 
 
+def stays_forgotten(source: StagedSource, before: SourceState) -> bool:
+    """Whether a source was forgotten, and is not known to be another one since: its file or its text is the same, or it
+    cannot be read now."""
+    if before.status != "forgotten":
+        return False
+    same_file = before.forgotten_file is not None and before.forgotten_file == source.file_checksum
+    same_text = before.forgotten_text is not None and before.forgotten_text == source.text_mark
+    return source.status == "failed" or same_file or same_text
+
+
 def _state(file: SourceFile, content: Content) -> FileState:
     checksum = bytes_checksum(content.data)
     return FileState(file.size, file.mtime_ns, checksum, PARSER_VERSION, content.etag, content.last_modified)
@@ -110,6 +120,7 @@ def _stage(
         signature=signature_of(document) if document and record.status == "ready" else None,
         part=part_name(file.uri, record.part),
         hides_others=record.hides_others,
+        file_checksum=state.checksum if state else "",
     )
 
 

@@ -34,8 +34,8 @@ def vanished(staged: Sequence[StagedSource], before: Iterable[SourceState]) -> V
     newly_blind = {source.part for source in failed if source.hides_others and source.checksum not in known}
     gone, hidden = [], []
     for state in before:
-        if state.id in there or _lies_in(state, own):
-            continue
+        if state.id in there or state.status == "forgotten" or _lies_in(state, own):
+            continue  # what was forgotten stays so, also while its file is away
         if not _is_bare_failure(state) and _lies_in(state, blind if state.is_missing else newly_blind):
             hidden.append(state.id)
         else:

@@ -42,11 +42,11 @@ def pointers_of(connection: Connection, space: Space) -> Pointers:
 
 @dataclass(frozen=True)
 class ProfileEvent:
-    """What happened to a profile, when, by whose login and on which evidence."""
+    """What happened to a profile, or to all of a bot, when, by whose login and on which evidence."""
 
     at: datetime
     event: str
-    profile: str
+    profile: str | None
     actor: str
     evidence: dict[str, Any]
 

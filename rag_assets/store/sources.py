@@ -54,12 +54,16 @@ class SourceState:
     media: StoredMedia | None
     has_version: bool = True  # some version of it could be read once
     is_missing: bool = False  # not seen in its file, a part of which could not be read
+    forgotten_file: str | None = None  # of one that was forgotten, what it was: the checksum of its file
+    forgotten_text: str | None = None  # and `text_mark`, if it had a text
 
 
 @dataclass(frozen=True)
 class StagedSource:
     """A new, changed or failed source on its way into the database. `part` is the external id of the file, or file
-    inside a file, that it stands in; one that failed and `hides_others` may be any other source of that part."""
+    inside a file, that it stands in; one that failed and `hides_others` may be any other source of that part. One that
+    `revives` was forgotten and is another version now. `file_checksum` is that of the whole file, `""` where it could
+    not be read."""
 
     id: UUID
     file_hash: bytes
@@ -75,6 +79,14 @@ class StagedSource:
     signature: PageSignature | None = None
     part: str = ""
     hides_others: bool = False
+    file_checksum: str = ""
+    revives: bool = False
+
+    @property
+    def text_mark(self) -> str | None:
+        """What stands for title and text, whichever version of a parser has read them."""
+        document = self.document
+        return hashlib.sha256(f"{document.title}\n{document.text}".encode()).hexdigest() if document else None
 
 
 @dataclass(frozen=True)
@@ -184,6 +196,7 @@ def _staged_row(source: StagedSource) -> tuple[Any, ...]:
         document.title if document else None,
         document.text if document else None,
         json.dumps([asdict(block) for block in document.blocks]) if document else None,
+        source.revives,
     )
 
 
@@ -237,24 +250,24 @@ def forget_unread_files(connection: Connection, tenant: str, bot: str) -> int:
 
 def pending_sources(connection: Connection, profile_id: int) -> list[PendingSource]:
     """The sources that the profile has not published in their current version, by external id."""
-    cursor = connection.cursor(row_factory=kwargs_row(_pending_source))
+    cursor = connection.cursor(row_factory=kwargs_row(pending_source))
     return cursor.execute(query("pending_sources"), {"profile": profile_id}).fetchall()
 
 
 def publishable_sources(connection: Connection, space_id: UUID, options: ProviderOptions) -> list[PendingSource]:
     """The sources that would be pending for a profile with these options, if the space had it, by external id."""
-    cursor = connection.cursor(row_factory=kwargs_row(_pending_source))
+    cursor = connection.cursor(row_factory=kwargs_row(pending_source))
     values = {"space": space_id, "options": Jsonb(options.model_dump(mode="json"))}
     return cursor.execute(query("publishable_sources"), values).fetchall()
 
 
 def repeats_of(connection: Connection, profile_id: int, ids: Sequence[UUID]) -> list[PendingSource]:
     """The pages that the profile has published as repeats of these, by external id: pending once these are others."""
-    cursor = connection.cursor(row_factory=kwargs_row(_pending_source))
+    cursor = connection.cursor(row_factory=kwargs_row(pending_source))
     return cursor.execute(query("repeats_of"), {"profile": profile_id, "sources": list(ids)}).fetchall()
 
 
-def _pending_source(
+def pending_source(
     title: str,
     text: str,
     blocks: list[dict[str, Any]],
@@ -263,6 +276,7 @@ def _pending_source(
     media: dict[str, Any] | None,
     **columns: Any,
 ) -> PendingSource:
+    """One from a row."""
     document = Document(
         title=title,
         text=text,

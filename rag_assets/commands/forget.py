@@ -1,0 +1,120 @@
+"""`rag forget`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from rag_assets.commands.options import Bot, Json, Tenant
+from rag_assets.commands.session import ready_database
+from rag_assets.commands.shell import CommandResult, confirmed, note, printable
+from rag_assets.commands.sources import named_sources
+from rag_assets.errors import UsageError
+from rag_assets.ingest.forgetting import forget as forget_now
+from rag_assets.settings import Settings, load_settings
+from rag_assets.store.database import Database
+from rag_assets.store.forgetting import allow_sources
+from rag_assets.store.source_life import NamedSource
+from rag_assets.store.tenants import spaces_of
+
+_SHOWN = 10
+
+
+def forget(
+    source: Annotated[str, typer.Argument(help="Name, path or id of a source or file, or a unique part of these.")],
+    tenant: Tenant,
+    bot: Bot,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell what would be forgotten.")] = False,
+    undo: Annotated[bool, typer.Option("--undo", help="Let what was forgotten be read again.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    as_json: Json = False,
+) -> CommandResult:
+    """Take one source out of all profiles of a bot now, and do not read it again until it changes.
+
+    A file takes all of its records along. Once the command is done, no search finds them; their texts in every
+    version, and cached vectors of texts that no other source has, are deleted. With --undo, the next ingest reads them
+    again.
+    """
+    if as_json and not (yes or dry_run or undo):
+        raise UsageError("--json cannot ask; say --yes to forget without being asked")
+    settings = load_settings()
+    with ready_database(settings) as database:
+        with database.work(tenant) as connection:
+            spaces_of(connection, tenant, bot)
+            named = named_sources(connection, tenant, bot, source)
+        found = [one for one in named if (one.status == "forgotten") == undo]
+        payload = {
+            "tenant": tenant,
+            "bot": bot,
+            "dry_run": dry_run,
+            "undo": undo,
+            "sources": [_row(one) for one in found],
+        }
+        if undo and not found:
+            raise UsageError(f"{source!r} of {tenant}/{bot} was not forgotten: there is nothing to undo")
+        if dry_run or not found:
+            return CommandResult(
+                payload, lambda console: _show_found(console, found, "would be" if dry_run else "already")
+            )
+        if undo:
+            return _undo(database, tenant, bot, found, payload)
+        if not yes:
+            _list(found)
+            if not confirmed(f"Forget {_count(found)} of {tenant}/{bot}? Their texts are deleted. [y/N]", "forget"):
+                return CommandResult({}, lambda console: console.print("nothing was forgotten"))
+        done = forget_now(database, tenant, bot, [one.id for one in found])
+        staged = _forget_staged(settings, tenant, found)
+    payload |= {"chunks": dict(done.chunks), "versions": done.versions, "vectors": done.vectors, "staged_files": staged}
+    return CommandResult(payload, lambda console: _show_done(console, found, payload))
+
+
+def _undo(
+    database: Database, tenant: str, bot: str, found: Sequence[NamedSource], payload: Mapping[str, Any]
+) -> CommandResult:
+    with database.work(tenant) as connection:
+        allow_sources(connection, spaces_of(connection, tenant, bot)[0], [one.id for one in found])
+    text = f"{_count(found)} may be read again: rag ingest --tenant {tenant} --bot {bot}"
+    return CommandResult(payload, lambda console: console.print(text, markup=False))
+
+
+def _forget_staged(settings: Settings, tenant: str, found: Sequence[NamedSource]) -> int:
+    from rag_assets.io_managers import (
+        drop_staged_sources,
+    )  # loads Dagster and Arrow, for which a question need not wait
+
+    return drop_staged_sources(tenant, [str(one.id) for one in found], settings.storage)
+
+
+def _row(one: NamedSource) -> dict[str, Any]:
+    return {"source_id": one.id, "name": one.name, "file": one.file, "place": one.place}
+
+
+def _count(found: Sequence[NamedSource]) -> str:
+    return found[0].label if len(found) == 1 else f"{len(found)} sources"
+
+
+def _list(found: Sequence[NamedSource]) -> None:
+    for one in found[:_SHOWN]:
+        note(f"to be forgotten: {one.label}")
+    if len(found) > _SHOWN:
+        note(f"and {len(found) - _SHOWN} more")
+
+
+def _show_found(console: Console, found: Sequence[NamedSource], how: str) -> None:
+    for one in found[:_SHOWN]:
+        console.print(Text(printable(f"{how} forgotten: {one.label}")))
+    more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+    console.print(f"{len(found)} sources{more}" if found else "all of it is forgotten already", markup=False)
+
+
+def _show_done(console: Console, found: Sequence[NamedSource], payload: Mapping[str, Any]) -> None:
+    chunks = ", ".join(f"{count} chunks of {profile}" for profile, count in payload["chunks"].items()) or "no chunks"
+    console.print(
+        f"{printable(_count(found))} is forgotten: {chunks}, {payload['versions']} texts and {payload['vectors']} "
+        "cached vectors deleted; nothing of it is found any more, and it is read again only when it changes",
+        markup=False,
+    )

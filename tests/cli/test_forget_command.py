@@ -1,0 +1,62 @@
+"""`rag forget`: one source goes now, and stays away."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rag_assets.settings import load_settings
+from tests.support.command_line import Rag
+
+
+def _of(tenant: str, *words: str) -> tuple[str, ...]:
+    return ("forget", "pump.md", "--tenant", tenant, "--bot", "b", *words)
+
+
+def _found(rag: Rag, tenant: str) -> set[str]:
+    results = rag.json("search", "pump goods", "--tenant", tenant, "--bot", "b")["results"]
+    return {result["source_name"] for result in results}
+
+
+def test_a_dry_run_tells_what_would_go_and_takes_nothing(rag: Rag, filled: str) -> None:
+    answer = rag.json(*_of(filled, "--dry-run"))
+    assert (answer["dry_run"], [one["name"] for one in answer["sources"]]) == (True, ["pump.md"])
+    assert "would be forgotten: pump.md" in rag(*_of(filled, "--dry-run")).stdout
+    assert _found(rag, filled) == {"pump.md", "returns.txt"}
+
+
+def test_it_asks_before_it_forgets(rag: Rag, filled: str) -> None:
+    assert "nothing was forgotten" in rag(*_of(filled), answer="n\n").stdout
+    assert _found(rag, filled) == {"pump.md", "returns.txt"}
+    assert "pump.md is forgotten" in rag(*_of(filled), answer="y\n").stdout
+    assert _found(rag, filled) == {"returns.txt"}
+    assert rag.json(*_of(filled), code=2)["error"]["type"] == "UsageError", "--json cannot ask"
+
+
+def test_what_is_forgotten_is_listed_and_in_the_audit_and_comes_back_when_it_is_allowed(rag: Rag, filled: str) -> None:
+    answer = rag.json(*_of(filled, "--yes"))
+    assert (answer["chunks"], answer["versions"], answer["vectors"]) == ({"tiny": 1}, 1, 1)
+    assert rag.json(*_of(filled, "--yes"))["sources"] == [], "once more does nothing"
+    listed = rag.json("sources", "--tenant", filled, "--bot", "b", "--status", "forgotten")["sources"]
+    assert [source["name"] for source in listed] == ["pump.md"]
+    (life,) = rag.json("sources", "--tenant", filled, "--bot", "b", "--show", "pump.md")["sources"]
+    assert life["forgotten_at"]
+    assert "--undo" in life["next_try"]
+    assert rag.json("events", "--tenant", filled, "--bot", "b")["events"][0]["event"] == "forgotten"
+    assert "forgotten" in rag("events", "--tenant", filled, "--bot", "b").stdout
+    rag.json(*_of(filled, "--undo"))
+    rag.json("ingest", "--tenant", filled, "--bot", "b")
+    assert _found(rag, filled) == {"pump.md", "returns.txt"}
+    assert rag.error(*_of(filled, "--undo"))[0] == "UsageError"
+
+
+@pytest.mark.slow
+def test_its_text_is_in_no_file_that_waits_between_two_stages(rag: Rag, documents: Path, tmp_path: Path) -> None:
+    tenant = f"staged-{abs(hash(tmp_path)) % 10**9}"
+    rag.json("ingest", str(documents), "--tenant", tenant, "--bot", "b", "--profile", "tiny")
+    files = list((Path(load_settings().storage) / tenant).rglob("*.parquet"))
+    assert any(b"PX-4412" in path.read_bytes() for path in files)
+    assert rag.json(*_of(tenant, "--yes"))["staged_files"] == 2
+    assert not any(b"PX-4412" in path.read_bytes() for path in files)
+    assert any(b"Goods" in path.read_bytes() for path in files)
