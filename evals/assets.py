@@ -23,7 +23,7 @@ from evals.report import Measured, Report, render
 from evals.runner import GateOutcome, judge, measure, stored_set
 from evals.runs import write_parquet, write_trec
 from rag_assets.assets.metadata import records_table, seconds
-from rag_assets.assets.steps import OWNERS, pair_of, profiles_of, working
+from rag_assets.assets.steps import OWNERS, Text, Whole, pair_of, profiles_of, working
 from rag_assets.errors import PromotionRefused, UsageError
 from rag_assets.io_managers import staging_folder
 from rag_assets.partitions import tenant_profile
@@ -42,11 +42,11 @@ class EvalConfig(dg.Config):
     """How a run measures. `min_recall_gain` is relative; `non_inferior`, if set, is the margin in Recall@5 that the
     candidate may lose, and replaces the gain. An empty `bot` means all bots of the tenant."""
 
-    bot: str = ""
+    bot: Text = ""
     mode: Literal["dense", "lexical", "hybrid"] = "hybrid"
     min_recall_gain: float = 0.10
     non_inferior: float | None = None
-    min_queries: int = 30
+    min_queries: Whole = 30
 
     @property
     def policy(self) -> GatePolicy:

@@ -20,7 +20,7 @@ from rag_assets.automation.jobs import eval_gate, ingest_pair, ingest_sources, p
 from rag_assets.automation.new_sources import new_sources  # noqa: E402
 from rag_assets.automation.schedules import nightly_eval  # noqa: E402
 from rag_assets.io_managers import ParquetIOManager  # noqa: E402
-from rag_assets.resources import Postgres  # noqa: E402
+from rag_assets.resources import Postgres, fixed  # noqa: E402
 from rag_assets.runs.logs import console  # noqa: E402
 
 defs = dg.Definitions(
@@ -28,7 +28,7 @@ defs = dg.Definitions(
     jobs=[ingest_sources, ingest_pair, eval_gate, promote_profile],
     schedules=[nightly_eval],
     sensors=[new_sources, embedding_batches],
-    resources={"postgres": Postgres(), "io_manager": ParquetIOManager()},
+    resources={"postgres": fixed(Postgres()), "io_manager": fixed(ParquetIOManager())},
     loggers={"console": console},
     # A process for each step costs seconds and saves nothing here.
     executor=dg.in_process_executor,

@@ -13,20 +13,22 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from upath import UPath
 
+from rag_assets.keys import check_key
 from rag_assets.runs.reports import add_seconds
 from rag_assets.settings import load_settings
 
 _ROW_GROUP = 2000  # rows that are encoded at a time; text does not repeat, so it gets no dictionary
 
 
-class ParquetIOManager(dg.ConfigurableIOManager):
+class ParquetIOManager(dg.IOManager):
     """Keeps `pyarrow.Table` under `<base>/<tenant>/<profile>/<asset>.parquet`.
 
     `base` is a folder or an fsspec URL; None means what `RAG_STORAGE` or `RAG_HOME` say when a step runs.
     The tenant comes first, so that erasing one is removing one folder.
     """
 
-    base: str | None = None
+    def __init__(self, base: str | None = None) -> None:
+        self.base = base
 
     def handle_output(self, context: dg.OutputContext, obj: pa.Table) -> None:
         """Write the table; a reader finds the old file or the new one, never a part of one."""
@@ -52,12 +54,16 @@ class ParquetIOManager(dg.ConfigurableIOManager):
             raise TypeError(f"{asset.to_user_string()} is not partitioned by tenant and profile")
         keys = partition.keys_by_dimension
         base = staging_folder(keys["tenant"], self.base)
-        return base / keys["profile"] / f"{asset.to_python_identifier()}.parquet"
+        return base / check_key(keys["profile"], "profile") / f"{asset.to_python_identifier()}.parquet"
 
 
 def staging_folder(tenant: str, base: str | None = None) -> UPath:
-    """The folder that holds all Parquet files of a tenant."""
-    return UPath(base or load_settings().storage) / tenant
+    """The folder that holds all Parquet files of a tenant.
+
+    Raises:
+        InvalidKey: what ought to be a tenant could lead elsewhere; Dagster takes any text as a partition.
+    """
+    return UPath(base or load_settings().storage) / check_key(tenant, "tenant")
 
 
 def drop_staged_sources(tenant: str, sources: Collection[str], base: str | None = None) -> int:

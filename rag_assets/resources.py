@@ -1,4 +1,8 @@
-"""Dagster resources: the database that the assets work on."""
+"""Dagster resources: the database that the assets work on.
+
+None takes anything from a run's configuration: who may start runs must not thereby choose a database or a folder, nor
+have a variable of the environment read for them.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from threading import Lock
+from typing import Any
 
 import dagster as dg
+from dagster._core.definitions.resource_annotation import TreatAsResourceParam
 
 from rag_assets.ingest.start import prepare
 from rag_assets.store.database import Database
@@ -27,13 +33,14 @@ def sharing(database: Database) -> Iterator[None]:
         _shared.reset(token)
 
 
-class Postgres(dg.ConfigurableResource[None]):
+class Postgres(TreatAsResourceParam):
     """The database of `url`, or else the one that `DATABASE_URL` or `RAG_HOME` name when it is asked for.
 
     Nothing is touched before `database()` is called, so that definitions load with no database at hand.
     """
 
-    url: str | None = None
+    def __init__(self, url: str | None = None) -> None:
+        self.url = url
 
     def database(self) -> Database:
         """The database, migrated to the current schema.
@@ -52,3 +59,13 @@ class Postgres(dg.ConfigurableResource[None]):
             if database.url not in _ready:
                 prepare(database)
             return _ready.setdefault(database.url, database)
+
+
+def fixed(value: Postgres | dg.IOManager) -> dg.ResourceDefinition:
+    """`value` as a resource that no run can configure: a configuration of it is refused."""
+
+    def give(_: dg.InitResourceContext) -> Any:
+        return value
+
+    kind = dg.IOManagerDefinition if isinstance(value, dg.IOManager) else dg.ResourceDefinition
+    return kind(give, config_schema={})

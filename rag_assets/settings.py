@@ -253,6 +253,23 @@ class Settings(BaseSettings):
         ge=1,
         le=1000,
     )
+    dev_token: SecretStr | None = _row(
+        "RAG_DEV_TOKEN",
+        None,
+        RUNNING,
+        "Token that the UI of `rag dev` asks for",
+        unset="none on this machine's own address, and a new one at each start where others reach it",
+        allowed="at least 16 characters",
+        min_length=16,
+    )
+    dev_hosts: Annotated[tuple[str, ...], BeforeValidator(_split)] = _row(
+        "RAG_DEV_HOSTS",
+        (),
+        RUNNING,
+        "Further names under which browsers reach `rag dev`, such as that of a proxy",
+        allowed="names, separated by commas",
+        unset="none",
+    )
     debug: bool = _row("RAG_DEBUG", False, RUNNING, "Print where an error of `rag` comes from")
 
     if not TYPE_CHECKING:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeAlias
 
 import dagster as dg
+from pydantic import AfterValidator
 
 from rag_assets import progress
 from rag_assets.assets.metadata import seconds
@@ -21,12 +22,31 @@ from rag_assets.store.profiles import BuiltProfile
 OWNERS = ["team:retrieval"]
 
 
+# What a run's configuration may hold. For a str, int or bool Dagster would also take `{"env": "NAME"}`, and the value
+# of that variable, which may be a key, would be in the error of whoever cannot use it.
+if TYPE_CHECKING:
+    Text: TypeAlias = str
+    Whole: TypeAlias = int
+    Flag: TypeAlias = bool
+else:
+
+    def _written_out(kind: type) -> Any:
+        def check(value: object) -> object:
+            if type(value) is not kind:
+                raise ValueError(f"has to be written out, as {kind.__name__}")
+            return value
+
+        return Annotated[Any, AfterValidator(check)]
+
+    Text, Whole, Flag = map(_written_out, (str, int, bool))
+
+
 class IngestConfig(dg.Config):
     """What a run is limited to; an empty `bot` means all bots of the tenant. `batch`: embed through the provider's
     batch API, whatever the profile's settings say."""
 
-    bot: str = ""
-    batch: bool = False
+    bot: Text = ""
+    batch: Flag = False
 
 
 class Step:

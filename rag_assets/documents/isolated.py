@@ -19,12 +19,12 @@ import pickle
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from rag_assets.children import import_path, start_python
 from rag_assets.documents import ocr, registry
 from rag_assets.documents.building import failed
 from rag_assets.documents.formats import BUILTIN_FORMATS, Format
@@ -104,12 +104,12 @@ class _Worker:
         arguments = [str(theirs.fileno()), str(os.getpid()), str(self.memory)]
         try:
             # ResourceWarning and the like of libraries are for their authors.
-            self.process = subprocess.Popen(
-                [sys.executable, "-W", "ignore", "-c", _BOOTSTRAP, json.dumps(_import_path()), *arguments],
+            self.process = start_python(
+                *("-W", "ignore", "-c", _BOOTSTRAP, json.dumps(import_path()), *arguments),
+                environment=_environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
-                env=_environment(),
                 pass_fds=(theirs.fileno(),),
                 start_new_session=True,
             )
@@ -282,10 +282,6 @@ def _portable(format_: Format) -> bool:
 def _environment() -> dict[str, str]:
     names = (*_PASSED, *load_settings().parse_env)
     return {name: os.environ[name] for name in names if name in os.environ}
-
-
-def _import_path() -> list[str]:
-    return [os.path.abspath(entry) for entry in sys.path]
 
 
 _pool = _Pool()
