@@ -11,13 +11,15 @@ import subprocess
 import sys
 import sysconfig
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 PRIVATE = 0o077  # what a process of ours lets others do with the files that it makes: nothing
 _SAFE_PATH = "PYTHONSAFEPATH"
 
+Child: TypeAlias = subprocess.Popen[bytes]
 
-def start_python(*arguments: str, environment: Mapping[str, str], **more: Any) -> subprocess.Popen[bytes]:
+
+def start_python(*arguments: str, environment: Mapping[str, str], **more: Any) -> Child:
     """Start this interpreter with `arguments`, so that neither it nor what it starts imports from its working folder.
 
     `more` is Popen's.

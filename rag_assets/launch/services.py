@@ -23,7 +23,7 @@ from dagster._core.workspace.load_target import WorkspaceFileTarget
 from dagster._utils.interrupts import setup_interrupt_handlers
 from dagster._utils.log import configure_loggers
 
-from rag_assets.children import start_python
+from rag_assets.children import Child, start_python
 from rag_assets.launch.activity import Activity
 from rag_assets.launch.instance import refresh
 
@@ -82,8 +82,8 @@ def _served(instance: DagsterInstance, workspace: str) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def _ended_together() -> Iterator[dict[str, subprocess.Popen[bytes]]]:
-    running: dict[str, subprocess.Popen[bytes]] = {}
+def _ended_together() -> Iterator[dict[str, Child]]:
+    running: dict[str, Child] = {}
     try:
         yield running
     finally:
@@ -92,7 +92,7 @@ def _ended_together() -> Iterator[dict[str, subprocess.Popen[bytes]]]:
         _await(list(running.values()))
 
 
-def _await(processes: Sequence[subprocess.Popen[bytes]]) -> None:
+def _await(processes: Sequence[Child]) -> None:
     deadline = time.monotonic() + _END_S
     for process in processes:
         try:
@@ -102,7 +102,7 @@ def _await(processes: Sequence[subprocess.Popen[bytes]]) -> None:
             process.wait()
 
 
-def _watch(running: dict[str, subprocess.Popen[bytes]], activity: Activity, terminal: TextIO) -> int:
+def _watch(running: dict[str, Child], activity: Activity, terminal: TextIO) -> int:
     while True:
         time.sleep(_LOOK_S)
         for name, process in running.items():

@@ -13,6 +13,7 @@ from dagster._core.workspace.context import WorkspaceProcessContext
 from dagster._core.workspace.load_target import WorkspaceFileTarget
 from dagster_webserver.app import create_app_from_workspace_process_context
 
+from rag_assets.errors import UsageError
 from rag_assets.launch.guard import Guard, Rules
 from rag_assets.settings import Settings, load_settings
 
@@ -41,8 +42,14 @@ def main() -> None:
 
 
 def rules_for(host: str, port: int, settings: Settings) -> Rules:
-    """Whom a server that listens on `host` lets in."""
+    """Whom a server that listens on `host` lets in.
+
+    Raises:
+        UsageError: others reach the address, and there is no token.
+    """
     token = settings.dev_token.get_secret_value() if settings.dev_token else None
+    if token is None and not is_loopback(host):
+        raise UsageError(f"others reach {host}: RAG_DEV_TOKEN has to be set")
     given = {name.strip("[]").lower() for name in (host, *settings.dev_hosts) if name}
     names = {"localhost", "127.0.0.1", "::1", *given}
     if _is_any(host):

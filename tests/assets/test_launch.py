@@ -135,7 +135,7 @@ child = "import signal, sys, time\\n" \\
         "signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))\\n" \\
         "print('up', flush=True)\\n" \\
         "time.sleep(60)"
-sys.exit(run_child([sys.executable, "-c", child], dict(os.environ)))
+sys.exit(run_child("-c", child, environment=dict(os.environ)))
 """
 
 

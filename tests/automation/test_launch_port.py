@@ -18,4 +18,4 @@ def test_a_port_that_is_taken_is_refused_with_the_way_out(tmp_path: Path) -> Non
         other.listen()
         port = other.getsockname()[1]
         with pytest.raises(UsageError, match=f"--port {port + 1}"):
-            serve(Settings(home=tmp_path, database_url=None, storage=""), "127.0.0.1", port)
+            serve(Settings(home=tmp_path, database_url=None, storage=""), "127.0.0.1", port, None)
