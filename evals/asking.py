@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from evals.datasets import EvalSet
+from evals.labels import NO_LABELS, Labels
 from evals.runs import RetrievalRun, RunError
 from rag_assets.progress import stage
-from rag_assets.retrieval import RetrievalScope, Retriever, open_scope
+from rag_assets.retrieval import Retrieval, RetrievalScope, Retriever, open_scope
 from rag_assets.retrieval.retrievers import RETRIEVERS
 from rag_assets.store.database import Database
 from rag_assets.store.search import Fusion, Mode
@@ -60,8 +61,12 @@ def target_of(
     return Target(retriever, scope)
 
 
-def ask_all(evalset: EvalSet, targets: Sequence[Target], depth: int = 100, what: str = "ask") -> list[Answers]:
+def ask_all(
+    evalset: EvalSet, targets: Sequence[Target], depth: int = 100, what: str = "ask", labels: Labels = NO_LABELS
+) -> list[Answers]:
     """Put every judged query to every target before the next one, so that all meet the machine in the same mood.
+
+    A hit counts for the documents that `labels` finds at its places, by default for the one that it cites.
 
     Who is asked first changes from query to query: the first one warms the caches of the others.
     """
@@ -75,7 +80,8 @@ def ask_all(evalset: EvalSet, targets: Sequence[Target], depth: int = 100, what:
         for number, query in enumerate(queries):
             for place in range(len(targets)):
                 turn = (place + number) % len(targets)
-                heard[turn].ask(targets[turn], query.id, query.text, depth)
+                found = targets[turn].retriever.search(query.text, targets[turn].scope, depth)
+                heard[turn].note(query.id, found, labels, evalset.qrels[query.id])
             bar.advance(len(targets))
     return [one.answers() for one in heard]
 
@@ -88,9 +94,8 @@ class _Heard:
     latencies: dict[str, dict[str, float]] = field(default_factory=lambda: {name: {} for name in STAGES})
     degraded: list[str] = field(default_factory=list)
 
-    def ask(self, target: Target, query_id: str, text: str, depth: int) -> None:
-        found = target.retriever.search(text, target.scope, depth)
-        self.chunks[query_id] = [(one.citation.get("document", one.source_name), one.score) for one in found]
+    def note(self, query_id: str, found: Retrieval, labels: Labels, relevant: Mapping[str, int]) -> None:
+        self.chunks[query_id] = [(name, one.score) for one in found for name in labels.documents_of(one, relevant)]
         for name in STAGES:
             self.latencies[name][query_id] = found.timings_ms[name]
         if found.degraded:

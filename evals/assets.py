@@ -16,8 +16,9 @@ from typing import Any, Literal
 import dagster as dg
 from upath import UPath
 
-from evals.datasets import EvalSet, labels_of_unknown_documents
+from evals.datasets import EvalSet
 from evals.gate import GatePolicy, Verdict
+from evals.labels import Labels
 from evals.metrics import HEADLINE
 from evals.report import Measured, Report, render
 from evals.runner import GateOutcome, judge, measure, stored_set
@@ -29,10 +30,9 @@ from rag_assets.io_managers import staging_folder
 from rag_assets.partitions import tenant_profile
 from rag_assets.resources import Postgres
 from rag_assets.store.database import Database
-from rag_assets.store.evals import EarlierRun, document_ids, previous_run
+from rag_assets.store.evals import EarlierRun, previous_run
 from rag_assets.store.profiles import BuiltProfile
 from rag_assets.store.promotion import promote
-from rag_assets.store.tenants import spaces_of
 
 _GROUP = "evaluation"
 MAX_FALL = 0.02  # of Recall@5 between two runs of one profile; less is what a few changed documents do
@@ -60,6 +60,7 @@ class _Judged:
 
     bot: str
     evalset: EvalSet
+    labels: Labels
     measured: Measured
     run_id: int
     outcome: GateOutcome | None
@@ -74,9 +75,9 @@ def _judge(database: Database, built: BuiltProfile, config: EvalConfig) -> _Judg
     evalset = stored_set(database, built.tenant, built.bot).evalset
     if built.status == "active":
         run = measure(database, built.tenant, built.bot, name, config.mode)
-        return _Judged(built.bot, evalset, run.measured, run.id, None)
+        return _Judged(built.bot, evalset, run.labels, run.measured, run.id, None)
     outcome = judge(database, built.tenant, built.bot, name, None, config.mode, config.policy)
-    return _Judged(built.bot, evalset, outcome.candidate, outcome.candidate_run_id, outcome)
+    return _Judged(built.bot, outcome.evalset, outcome.labels, outcome.candidate, outcome.candidate_run_id, outcome)
 
 
 @dg.multi_asset(
@@ -131,7 +132,6 @@ def evaluation(
     with working(context):
         database = postgres.database()
         judged = [_judge(database, built, config) for built in _with_labels(context, database, config)]
-        unknown = {one.bot: _unknown_labels(database, tenant, one) for one in judged}
         earlier = {one.bot: _earlier(database, tenant, one) for one in judged}
         folders = [_keep_run(tenant, profile, one) for one in judged]
     yield dg.MaterializeResult(
@@ -139,7 +139,9 @@ def evaluation(
         metadata={
             "queries": sum(len(one.evalset.judged) for one in judged),
             "critical": sum(len(one.evalset.critical) for one in judged),
-            "labels_of_unknown_documents": sum(unknown.values()),
+            "labels_of_unknown_documents": sum(len(one.labels.without_document) for one in judged),
+            "ambiguous_labels": sum(len(one.labels.ambiguous or {}) for one in judged),
+            "judged_share": min((1 - one.labels.lost_share for one in judged), default=1.0),
             "problems": sum(len(one.evalset.problems) for one in judged),
         },
     )
@@ -184,12 +186,6 @@ def _with_labels(context: dg.AssetExecutionContext, database: Database, config: 
             f"no bot of tenant {tenant!r} has labelled queries: rag eval import DIR --tenant {tenant} --bot BOT"
         )
     return found
-
-
-def _unknown_labels(database: Database, tenant: str, one: _Judged) -> int:
-    with database.work(tenant) as connection:
-        known = document_ids(connection, spaces_of(connection, tenant, one.bot)[0])
-    return len(labels_of_unknown_documents(one.evalset, known))
 
 
 def _keep_run(tenant: str, profile: str, one: _Judged) -> str:

@@ -32,8 +32,6 @@ __all__ = [
     "EvalSet",
     "Problem",
     "Query",
-    "corpus_ids",
-    "labels_of_unknown_documents",
     "load_evalset",
     "with_labels",
 ]
@@ -134,25 +132,6 @@ def with_labels(evalset: EvalSet, qrels_file: Path) -> EvalSet:
     critical = evalset.critical | marked
     flagged = tuple(replace(query, critical=query.id in critical) for query in evalset.queries)
     return EvalSet(flagged, qrels, critical, tuple(problems))
-
-
-def labels_of_unknown_documents(evalset: EvalSet, known_doc_ids: Collection[str]) -> tuple[str, ...]:
-    """Documents that a label calls relevant and that are not among the known ones, sorted.
-
-    Their queries can never be answered in full, so a measurement that includes them means little.
-    """
-    known = frozenset(known_doc_ids)
-    labelled = {d for grades in evalset.qrels.values() for d, grade in grades.items() if grade > 0}
-    return tuple(sorted(labelled - known))
-
-
-def corpus_ids(path: Path) -> frozenset[str]:
-    """Ids of the documents of a BEIR `corpus.jsonl`.
-
-    Raises:
-        DatasetError: a line without an id, or that is no JSON object.
-    """
-    return frozenset(parse_id(row.get("_id"), f"{path}:{line}") for line, row in read_json_lines(path))
 
 
 def _first_of(folder: Path, names: Iterable[str], what: str) -> Path:

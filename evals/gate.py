@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from evals.labels import MAX_LEFT_OUT, NO_LABELS, Labels, some
 from evals.metrics import Evaluation
 from evals.significance import Comparison, compare, lower_bound, paired_differences
 from rag_assets.errors import UsageError
@@ -21,7 +22,6 @@ from rag_assets.errors import UsageError
 Outcome = Literal["passed", "refused", "undecided"]
 
 METRIC = "recall@5"
-_NAMED = 5  # ids listed in a reason
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,8 @@ class GatePolicy:
 
     `non_inferior` is absolute: .01 allows Recall@5 to be lower by one hundredth. p95 limits are in milliseconds;
     the ratio is to the baseline and counts only where the difference exceeds `p95_slack_ms`, because at a few
-    milliseconds it measures the machine. None switches a limit off.
+    milliseconds it measures the machine. None switches a limit off. `max_left_out` is the share of the labels that may
+    name documents which no profile can hold: so many are left out, and with more nothing is decided.
 
     Raises:
         UsageError: both or neither of gain and margin, or a number out of its range.
@@ -44,6 +45,7 @@ class GatePolicy:
     max_p95_ratio: float | None = 1.5
     min_index_recall: float | None = 0.99
     p95_slack_ms: float = 10.0
+    max_left_out: float = MAX_LEFT_OUT
 
     def __post_init__(self) -> None:
         if (self.min_recall_gain is None) == (self.non_inferior is None):
@@ -54,6 +56,8 @@ class GatePolicy:
             raise UsageError("limits of a gate are finite numbers of 0 or more, with at least one query")
         if not 0 < self.alpha < 1:
             raise UsageError(f"alpha must be between 0 and 1, not {self.alpha}")
+        if not 0 <= self.max_left_out < 1:
+            raise UsageError(f"the share of labels that may be left out is from 0 to below 1, not {self.max_left_out}")
 
 
 @dataclass(frozen=True)
@@ -61,9 +65,9 @@ class GateInput:
     """What was measured. None is "not measured" and never passes a limit.
 
     `active_sources` counts the ready sources of the active profile, `missing_sources` names those that the
-    candidate lacks. `unknown_documents` are labelled and exist in no source. `invalid_scores` counts scores of
-    the candidate's run that are not finite. `index_recall` is 1 where the search is exact. `same_spec` says that
-    candidate and baseline are built alike. `unstable` says why two measurements cannot be compared at all.
+    candidate lacks. `labels` says which labels decide nothing. `invalid_scores` counts scores of the candidate's run
+    that are not finite. `index_recall` is 1 where the search is exact. `same_spec` says that candidate and baseline are
+    built alike. `unstable` says why two measurements cannot be compared at all.
     """
 
     candidate: Evaluation
@@ -74,7 +78,7 @@ class GateInput:
     candidate_p95_ms: float | None = None
     baseline_p95_ms: float | None = None
     index_recall: float | None = None
-    unknown_documents: tuple[str, ...] = ()
+    labels: Labels = NO_LABELS
     invalid_scores: int = 0
     same_spec: bool = False
     unstable: tuple[str, ...] = ()
@@ -148,7 +152,7 @@ def _criteria(given: GateInput, policy: GatePolicy) -> Iterator[Criterion]:
     yield _coverage(given)
     yield _run_not_empty(given)
     yield (scores := _valid_scores(given))
-    yield (labels := _labels(given))
+    yield (labels := _labels(given, policy))
     yield (queries := _judged_queries(given, policy))
     # Numbers from broken labels or a handful of queries are shown and decide nothing.
     reliable = bool(labels.passed and queries.passed)
@@ -170,7 +174,7 @@ def _coverage(given: GateInput) -> Criterion:
     if missing:
         reason = (
             f"{missing} of {given.active_sources} ready sources are missing in the candidate: "
-            f"{_some(given.missing_sources)}"
+            f"{some(given.missing_sources)}"
         )
     return Criterion("coverage", missing == 0, missing, 0, reason)
 
@@ -191,12 +195,19 @@ def _valid_scores(given: GateInput) -> Criterion:
     return Criterion("valid_scores", invalid == 0, invalid, 0, reason)
 
 
-def _labels(given: GateInput) -> Criterion:
-    unknown = len(given.unknown_documents)
-    if unknown:
-        reason = f"{unknown} labelled documents are in no source: {_some(given.unknown_documents)}"
-        return Criterion("labels", None, unknown, 0, reason)
-    return Criterion("labels", True, 0, 0, "every labelled document is in a source")
+def _labels(given: GateInput, policy: GatePolicy) -> Criterion:
+    labels, limit = given.labels, policy.max_left_out
+    problems = list(labels.problems())
+    share = labels.lost_share
+    if labels.ambiguous:
+        return Criterion("labels", None, share, limit, "; ".join(problems))
+    if not problems:
+        return Criterion("labels", True, 0, limit, "every labelled document is in a source")
+    reason = f"{'; '.join(problems)}: {labels.lost} of {labels.labels} labels ({share:.2%})"
+    if share <= limit:
+        return Criterion("labels", True, share, limit, f"{reason}, left out, where {limit:.2%} may be")
+    way_out = "ingest these documents, or take their labels out, or allow a larger share with --max-left-out"
+    return Criterion("labels", None, share, limit, f"{reason}, where {limit:.2%} may be left out; {way_out}")
 
 
 def _judged_queries(given: GateInput, policy: GatePolicy) -> Criterion:
@@ -256,10 +267,10 @@ def _critical_queries(given: GateInput) -> Criterion:
     judged = sorted(given.critical & candidate.keys() & baseline.keys())
     worse = [query for query in judged if not candidate[query] >= baseline[query]]
     if worse:
-        reason = f"{len(worse)} of {len(given.critical)} critical queries got worse: {_some(tuple(worse))}"
+        reason = f"{len(worse)} of {len(given.critical)} critical queries got worse: {some(tuple(worse))}"
         return Criterion(name, False, len(worse), 0, reason)
     if lost := tuple(sorted(given.critical.difference(judged))):
-        return Criterion(name, None, 0, 0, f"critical queries without a judgement: {_some(lost)}")
+        return Criterion(name, None, 0, 0, f"critical queries without a judgement: {some(lost)}")
     return Criterion(name, True, 0, 0, f"none of {len(judged)} critical queries got worse")
 
 
@@ -304,10 +315,6 @@ def _same_queries(given: GateInput) -> bool:
 
 def _not_compared(name: str, limit: float) -> Criterion:
     return Criterion(name, None, None, limit, "the runs could not be compared")
-
-
-def _some(ids: tuple[str, ...]) -> str:
-    return ", ".join(ids[:_NAMED]) + (", …" if len(ids) > _NAMED else "")
 
 
 def _finite(value: float | None) -> float | None:

@@ -1,17 +1,16 @@
-"""The report of an evaluation: Markdown with tables and plots, of one profile or of a candidate beside its baseline."""
+"""The report of an evaluation: Markdown with tables and bars, of one profile or of a candidate beside its baseline."""
 
 from __future__ import annotations
 
-import base64
 import html
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
 from urllib.parse import quote
 
+from evals.bars import Bar, chart, gains, shares
 from evals.datasets import EvalSet
 from evals.gate import METRIC, Verdict
 from evals.junit import junit
@@ -82,22 +81,21 @@ class Report:
         return dict(zip(before.query_ids, values.tolist(), strict=True))
 
 
-def write_report(report: Report, path: Path, images: Literal["inline", "files"] = "inline") -> None:
-    """Write the report; with `files`, its plots go to a folder of the same name beside it."""
-    text = render(report, path.with_suffix("") if images == "files" else "inline")
-    path.write_text(text, encoding="utf-8")
+def write_report(report: Report, path: Path, *, plots: bool = False) -> None:
+    """Write the report; with `plots`, pictures of its bars go to a folder of the same name beside it."""
+    path.write_text(render(report, path.with_suffix("") if plots else None), encoding="utf-8")
 
 
-def render(report: Report, images: Literal["inline"] | Path = "inline") -> str:
-    """The report as Markdown. Plots are data URIs, or PNG files in the folder given, which is made.
+def render(report: Report, plots: Path | None = None) -> str:
+    """The report as Markdown, with bars drawn as text; and as PNG files too in the folder `plots`, which is made.
 
-    Links to files are relative to the folder's parent: the report belongs beside the folder.
+    Links to them are relative to the folder's parent: the report belongs beside the folder.
 
     Raises:
         OSError: the folder cannot be written.
     """
     blocks = [f"# {_text(report.title)}", *_verdict(report), *_facts(report), *_metrics(report)]
-    blocks += [_image(name, png, images) for name, png in _plots(report).items()]
+    blocks += [*_bars(report), *_pictures(report, plots)]
     blocks += [*_changed(report), *_left_out(report)]
     return "\n\n".join(blocks) + "\n"
 
@@ -192,12 +190,41 @@ def _plots(report: Report) -> dict[str, bytes]:
     return plots
 
 
-def _image(name: str, png: bytes, images: Literal["inline"] | Path) -> str:
-    if isinstance(images, Path):
-        images.mkdir(parents=True, exist_ok=True)
-        (images / f"{name}.png").write_bytes(png)
-        return f"![{name}]({quote(images.name)}/{name}.png)"
-    return f"![{name}](data:image/png;base64,{base64.b64encode(png).decode()})"
+def _bars(report: Report) -> Iterator[str]:
+    yield chart(_metric_bars(report), 1.0)
+    if report.differences:
+        yield f"Queries by their difference in {METRIC}:"
+        yield chart(gains(list(report.differences.values())))
+    relevant, others = split_scores(report.candidate.run, report.evalset)
+    if relevant or others:
+        yield f"Scores of the {len(relevant)} relevant and {len(others)} other documents that were returned:"
+        yield chart(shares(relevant, others))
+
+
+def _metric_bars(report: Report) -> list[Bar]:
+    column = max(len(_plain(m.name)) for m in report.measured) + 1
+    bars = []
+    for metric in HEADLINE:
+        known = (m for m in report.measured if metric in m.evaluation.values)
+        for number, measured in enumerate(known):
+            mean = measured.evaluation.means[metric]
+            label = f"{'' if number else metric:<13}{_plain(measured.name):<{column}}"
+            bars.append(Bar(label, mean, f"{mean:.4f}"))
+    return bars
+
+
+def _plain(name: str) -> str:
+    """A name inside a block of text: on one line, and no end of the block."""
+    return " ".join(name.split()).replace("`", "'")
+
+
+def _pictures(report: Report, folder: Path | None) -> Iterator[str]:
+    if folder is None:
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, png in _plots(report).items():
+        (folder / f"{name}.png").write_bytes(png)
+        yield f"![{name}]({quote(folder.name)}/{name}.png)"
 
 
 def _changed(report: Report) -> Iterator[str]:

@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from evals.asking import STAGES, Answers, RunSettings, ask_all, target_of
-from evals.datasets import EvalSet, labels_of_unknown_documents, load_evalset
+from evals.datasets import EvalSet, load_evalset
 from evals.gate import GateInput, GatePolicy, Verdict, decide
+from evals.labels import MAX_LEFT_OUT, Labels
 from evals.metrics import evaluate
+from evals.naming import labels_of
 from evals.report import Measured
 from evals.runs import RetrievalRun, RunError
 from evals.stored_sets import StoredSet, latest_eval_set, save_eval_set
@@ -34,12 +36,13 @@ class StoredRun:
     id: int
     measured: Measured
     snapshot: str
+    labels: Labels
     problems: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class GateOutcome:
-    """A recorded verdict with the two runs that it compares."""
+    """A recorded verdict with the two runs that it compares, and the labels that they were measured by."""
 
     verdict: Verdict
     candidate: Measured
@@ -48,6 +51,7 @@ class GateOutcome:
     candidate_run_id: int
     baseline_run_id: int
     evalset: EvalSet
+    labels: Labels
 
 
 @dataclass(frozen=True)
@@ -102,15 +106,19 @@ def run_queries(
     evalset: EvalSet,
     mode: Mode = "hybrid",
     settings: RunSettings | None = None,
+    labels: Labels | None = None,
 ) -> RetrievalRun:
-    """Put all judged queries to one profile; documents by their id, latencies by stage.
+    """Put all judged queries to one profile; documents by their id, latencies by stage. `labels`: those of the set, by
+    default looked up.
 
     Raises:
         ProfileNotReady: the profile is not completely built.
         RunError: a score is not a finite number.
     """
     settings = settings or RunSettings()
-    (answers,) = ask_all(evalset, [target_of(database, tenant, bot, profile, mode, settings)], settings.depth)
+    target = target_of(database, tenant, bot, profile, mode, settings)
+    labels = labels or labels_of(database, tenant, bot, evalset)
+    (answers,) = ask_all(evalset, [target], settings.depth, labels=labels)
     if answers.invalid_scores:
         raise RunError(f"{answers.invalid_scores} scores are not finite numbers: the run cannot be measured")
     return answers.run
@@ -137,12 +145,13 @@ def measure(
     built = bench.profile(profile) if profile else bench.active()
     name = built.profile.name
     (before,) = bench.snapshots(built)
-    run = run_queries(database, tenant, bot, name, bench.set.evalset, mode, settings)
-    measured = Measured(name, run, evaluate(bench.set.evalset, run))
+    run = run_queries(database, tenant, bot, name, bench.evalset, mode, settings, bench.labels)
+    measured = Measured(name, run, evaluate(bench.evalset, run))
     (after,) = bench.snapshots(built)
     run_id = bench.record(built, measured, mode, settings, before)
-    problems = [*map(str, bench.set.evalset.problems), *bench.label_problems()]
-    return StoredRun(run_id, measured, before, (*problems, *([_CHANGED] if before != after else [])))
+    problems = [*map(str, bench.set.evalset.problems), *bench.labels.problems()]
+    changed = [_CHANGED] if before != after else []
+    return StoredRun(run_id, measured, before, bench.labels, (*problems, *changed))
 
 
 def judge(
@@ -166,12 +175,12 @@ def judge(
         ProfileNotReady: no profile is active, or the baseline is not completely built.
     """
     settings, policy = settings or RunSettings(), policy or GatePolicy()
-    bench = _Bench(database, tenant, bot, evalset)
+    bench = _Bench(database, tenant, bot, evalset, policy.max_left_out)
     pair = (bench.profile(candidate), bench.profile(baseline) if baseline else bench.active())
     done = _measure_pair(bench, pair, mode, settings)
     verdict = decide(bench.gate_input(pair, done), policy)
     verdict_id = bench.record_verdict(pair, done, policy, verdict)
-    return GateOutcome(verdict, *done.measured, verdict_id, *done.runs, bench.set.evalset)
+    return GateOutcome(verdict, *done.measured, verdict_id, *done.runs, bench.evalset, bench.labels)
 
 
 def measure_pair(
@@ -193,10 +202,10 @@ def _measure_pair(
     bench: _Bench, pair: tuple[BuiltProfile, BuiltProfile], mode: Mode, settings: RunSettings
 ) -> _PairRun:
     before = bench.snapshots(*pair)
-    answers = _answers_of(bench.database, pair, bench.set.evalset, mode, settings)
+    answers = _answers_of(bench, pair, mode, settings)
     changed = bench.snapshots(*pair) != before
     candidate, baseline = (
-        Measured(built.profile.name, heard.run, evaluate(bench.set.evalset, heard.run))
+        Measured(built.profile.name, heard.run, evaluate(bench.evalset, heard.run))
         for built, heard in zip(pair, answers, strict=True)
     )
     first = bench.record(pair[0], candidate, mode, settings, before[0])
@@ -204,20 +213,23 @@ def _measure_pair(
     return _PairRun(answers, (candidate, baseline), (first, second), (before[0], before[1]), changed)
 
 
-def _answers_of(
-    database: Database, pair: Sequence[BuiltProfile], evalset: EvalSet, mode: Mode, settings: RunSettings
-) -> list[Answers]:
+def _answers_of(bench: _Bench, pair: Sequence[BuiltProfile], mode: Mode, settings: RunSettings) -> list[Answers]:
     candidate, baseline = pair
     complete = [built for built in pair if built is baseline or candidate.status in ("ready", "active")]
-    targets = [target_of(database, built.tenant, built.bot, built.profile.name, mode, settings) for built in complete]
-    answers = ask_all(evalset, targets, settings.depth, "ask both profiles")
+    targets = [
+        target_of(bench.database, built.tenant, built.bot, built.profile.name, mode, settings) for built in complete
+    ]
+    answers = ask_all(bench.evalset, targets, settings.depth, "ask both profiles", bench.labels)
     return answers if len(complete) == len(pair) else [Answers(RetrievalRun({})), *answers]
 
 
 class _Bench:
-    """One bot with its labelled set; every use of the database is a short transaction of its own."""
+    """One bot with its labelled set; every use of the database is a short transaction of its own. `evalset` is what
+    counts of the set: labels that nothing could answer are left out if they are few."""
 
-    def __init__(self, database: Database, tenant: str, bot: str, evalset: EvalSet | None) -> None:
+    def __init__(
+        self, database: Database, tenant: str, bot: str, evalset: EvalSet | None, max_left_out: float = MAX_LEFT_OUT
+    ) -> None:
         self.database, self._tenant, self._bot = database, tenant, bot
         with self._transaction() as connection:
             self._space: Space = spaces_of(connection, tenant, bot)[0]
@@ -226,6 +238,8 @@ class _Bench:
                 self.set = latest_eval_set(connection, self._space)
             else:
                 self.set = save_eval_set(connection, self._space, evalset, imported=False)
+        self.labels = labels_of(database, tenant, bot, self.set.evalset)
+        self.evalset = self.labels.counted(self.set.evalset, max_left_out)
 
     def _transaction(self) -> AbstractContextManager[Connection]:
         return self.database.work(self._tenant)
@@ -269,16 +283,6 @@ class _Bench:
                 criteria=criteria, outcome=verdict.outcome,
             )  # fmt: skip
 
-    def unknown_documents(self, connection: Connection) -> tuple[str, ...]:
-        return labels_of_unknown_documents(self.set.evalset, store.document_ids(connection, self._space))
-
-    def label_problems(self) -> Iterator[str]:
-        with self._transaction() as connection:
-            unknown = self.unknown_documents(connection)
-        if unknown:
-            more = ", …" if len(unknown) > 5 else ""
-            yield f"{len(unknown)} labelled documents are in no source: {', '.join(unknown[:5])}{more}"
-
     def gate_input(self, pair: tuple[BuiltProfile, BuiltProfile], done: _PairRun) -> GateInput:
         candidate, baseline = pair
         first, second = done.measured
@@ -296,7 +300,7 @@ class _Bench:
                 candidate_p95_ms=first.run.percentile_ms("total", 0.95),
                 baseline_p95_ms=second.run.percentile_ms("total", 0.95),
                 index_recall=store.index_recall(connection, candidate),
-                unknown_documents=self.unknown_documents(connection),
+                labels=self.labels,
                 invalid_scores=sum(heard.invalid_scores for heard in done.answers),
                 same_spec=candidate.profile.spec_hash == baseline.profile.spec_hash,
                 unstable=tuple(_unstable(done)),

@@ -9,6 +9,7 @@ from evals.asking import RunSettings, ask_all, target_of
 from evals.datasets import EvalSet
 from evals.gate import METRIC
 from evals.metrics import Evaluation, evaluate
+from evals.naming import labels_of
 from evals.significance import Comparison, compare
 from rag_assets.errors import UsageError
 from rag_assets.store.database import Database
@@ -78,5 +79,6 @@ def _evaluations(
         target_of(database, tenant, bot, profile, "hybrid", replace(settings, dense_weight=weight))
         for weight in weights
     ]
-    answers = ask_all(evalset, targets, settings.depth, "try weights")
+    labels = labels_of(database, tenant, bot, evalset)
+    answers = ask_all(evalset, targets, settings.depth, "try weights", labels)
     return {weight: evaluate(evalset, heard.run) for weight, heard in zip(weights, answers, strict=True)}

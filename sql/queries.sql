@@ -807,7 +807,7 @@ SELECT to_jsonb(p) AS spec FROM rag.embedding_profiles p WHERE p.id = %(profile)
 -- search --
 -- All of it happens in the function, which reads the scope from the transaction.
 SELECT * FROM rag.search(
-    %(mode)s, %(vector)s::vector, %(text)s, %(top_k)s, %(candidates)s, %(dense_weight)s, %(fusion)s,
+    %(mode)s, %(vector)s::vector, %(text)s, %(top_k)s, %(copies)s, %(candidates)s, %(dense_weight)s, %(fusion)s,
     %(filters)s, %(exact)s)
 
 -- erase_profiles --
@@ -872,10 +872,19 @@ ORDER BY imported_at DESC, id DESC LIMIT 1
 -- A hash of every source that the profile serves, in its version.
 SELECT rag.profile_snapshot(%(profile)s)
 
--- document_ids --
--- What labels may name: the documents that the bot's sources hold.
-SELECT DISTINCT metadata ->> 'doc_id' FROM rag.knowledge_sources
-WHERE knowledge_space_id = %(space)s AND status NOT IN ('deleted', 'forgotten') AND metadata ? 'doc_id'
+-- label_sources --
+-- What labels may name: all sources of the bot, or those with one of these document ids or addresses. No profile can
+-- hold a source from which nothing was read, or whose every publication has no chunk and repeats no other page.
+SELECT s.id, s.metadata ->> 'doc_id' AS document, s.external_id AS uri, s.checksum,
+       coalesce(published.chunks, s.status IN ('queued', 'processing', 'ready')) AS holds_text
+FROM rag.knowledge_sources s
+LEFT JOIN LATERAL (
+    SELECT bool_or(sp.chunk_count > 0 OR sp.duplicate_of IS NOT NULL) AS chunks
+    FROM rag.source_profiles sp WHERE sp.source_id = s.id AND sp.status = 'ready'
+) published ON true
+WHERE s.knowledge_space_id = %(space)s AND s.status NOT IN ('deleted', 'forgotten')
+  AND (%(names)s::text[] IS NULL OR s.metadata ->> 'doc_id' = ANY(%(names)s) OR s.external_id = ANY(%(names)s))
+ORDER BY s.external_id
 
 -- coverage --
 -- Ready sources of the baseline, and those of them that the candidate does not serve in the same version.

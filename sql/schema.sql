@@ -16,6 +16,13 @@ CREATE TYPE rag.both_candidates AS (
 
 ALTER TYPE rag.both_candidates OWNER TO rag_owner;
 
+CREATE TYPE rag.first_chunks AS (
+	ids uuid[],
+	texts uuid[]
+);
+
+ALTER TYPE rag.first_chunks OWNER TO rag_owner;
+
 CREATE DOMAIN rag.key AS text
 	CONSTRAINT key_check CHECK ((VALUE ~ '^[a-z0-9][a-z0-9_-]{0,62}$'::text));
 
@@ -30,6 +37,15 @@ CREATE TYPE rag.lexical_query AS (
 );
 
 ALTER TYPE rag.lexical_query OWNER TO rag_owner;
+
+CREATE TYPE rag.ranking AS (
+	ids uuid[],
+	scores double precision[],
+	dense_scores double precision[],
+	lexical_scores double precision[]
+);
+
+ALTER TYPE rag.ranking OWNER TO rag_owner;
 
 CREATE FUNCTION rag.analyse_query(profile_id bigint, config regconfig, query_text text) RETURNS rag.lexical_query
     LANGUAGE sql STABLE
@@ -179,6 +195,33 @@ CREATE FUNCTION rag.enqueued_tokens(my_route text) RETURNS bigint
 $$;
 
 ALTER FUNCTION rag.enqueued_tokens(my_route text) OWNER TO rag_owner;
+
+CREATE FUNCTION rag.first_of_texts(profile rag.embedding_profiles, chunks uuid[], at_least integer) RETURNS rag.first_chunks
+    LANGUAGE plpgsql STABLE
+    AS $_$
+DECLARE
+    found rag.first_chunks;
+    taken int := at_least;
+BEGIN
+    LOOP
+        EXECUTE format(
+            'SELECT array_agg(id ORDER BY place), array_agg(text ORDER BY place) FROM (
+                 SELECT DISTINCT ON (c.text) i.id, i.place, c.text
+                 FROM unnest($1) WITH ORDINALITY AS i (id, place)
+                 CROSS JOIN LATERAL (
+                     SELECT rag.text_id(c.content) AS text
+                     FROM rag.knowledge_chunks c WHERE c.embedding_profile_id = %s AND c.id = i.id LIMIT 1
+                 ) c
+                 ORDER BY c.text, i.place
+             ) firsts', profile.id)
+        INTO found USING chunks[1:taken];
+        EXIT WHEN coalesce(cardinality(found.ids), 0) >= at_least OR taken >= coalesce(cardinality(chunks), 0);
+        taken := taken * 4;
+    END LOOP;
+    RETURN found;
+END $_$;
+
+ALTER FUNCTION rag.first_of_texts(profile rag.embedding_profiles, chunks uuid[], at_least integer) OWNER TO rag_search;
 
 CREATE FUNCTION rag.fuse(dense rag.candidates, lexical rag.candidates, dense_weight double precision, method text, dense_floor double precision) RETURNS TABLE(id uuid, score double precision, dense_score double precision, lexical_score double precision)
     LANGUAGE sql IMMUTABLE
@@ -373,11 +416,80 @@ CREATE FUNCTION rag.lexical_length(fts tsvector) RETURNS bigint
 
 ALTER FUNCTION rag.lexical_length(fts tsvector) OWNER TO rag_owner;
 
+CREATE FUNCTION rag.listed_texts(is_dense boolean, profile rag.embedding_profiles, query_vector public.vector, query rag.lexical_query, depth integer, source_condition text, exact boolean, at_least integer) RETURNS rag.candidates
+    LANGUAGE plpgsql STABLE
+    AS $$
+DECLARE
+    listed rag.candidates;
+    next_part rag.candidates;
+    firsts rag.first_chunks;
+    how_many int := depth;
+    condition text := source_condition;
+BEGIN
+    LOOP
+        IF is_dense THEN
+            next_part := rag.dense_candidates(profile, query_vector, how_many, condition, exact);
+        ELSE
+            next_part := rag.lexical_candidates(profile, query, how_many, condition);
+        END IF;
+        listed := ROW(listed.ids || next_part.ids, listed.scores || next_part.scores)::rag.candidates;
+        EXIT WHEN at_least = 0 OR coalesce(cardinality(next_part.ids), 0) < how_many;
+        firsts := rag.first_of_texts(profile, listed.ids, at_least);
+        EXIT WHEN cardinality(firsts.ids) >= at_least;
+        SELECT array_agg(l.id ORDER BY l.place), array_agg(l.score ORDER BY l.place) INTO listed
+        FROM unnest(listed.ids, listed.scores) WITH ORDINALITY AS l (id, score, place)
+        WHERE l.id = ANY (firsts.ids);
+        condition := source_condition || format(' AND rag.text_id(c.content) <> ALL (%L::uuid[])', firsts.texts);
+        how_many := least(how_many * 4, 1000);
+    END LOOP;
+    RETURN listed;
+END $$;
+
+ALTER FUNCTION rag.listed_texts(is_dense boolean, profile rag.embedding_profiles, query_vector public.vector, query rag.lexical_query, depth integer, source_condition text, exact boolean, at_least integer) OWNER TO rag_search;
+
 CREATE FUNCTION rag.place_of(source rag.knowledge_sources, OUT file text, OUT place text) RETURNS record
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN ROW(COALESCE(((source).metadata #>> '{rag:origin,file}'::text[]), CASE WHEN (strpos((source).external_id, '#'::text) = 0) THEN (source).name ELSE split_part((source).external_id, '#'::text, 1) END), ((source).metadata #>> '{rag:origin,place}'::text[]));
 
 ALTER FUNCTION rag.place_of(source rag.knowledge_sources, OUT file text, OUT place text) OWNER TO rag_owner;
+
+CREATE FUNCTION rag.places_of_texts(profile rag.embedding_profiles, chunks uuid[], source_condition text) RETURNS TABLE(id uuid, stands uuid, also_at jsonb)
+    LANGUAGE plpgsql STABLE
+    SET enable_seqscan TO 'off'
+    AS $_$
+BEGIN
+    RETURN QUERY EXECUTE format(
+        'SELECT i.id, p.stands, p.also_at
+         FROM unnest($1) AS i (id)
+         CROSS JOIN LATERAL (
+             SELECT c.content, c.embedding
+             FROM rag.knowledge_chunks c WHERE c.embedding_profile_id = %1$s AND c.id = i.id LIMIT 1
+         ) best
+         CROSS JOIN LATERAL (
+             SELECT min(copy.id::text) FILTER (WHERE copy.place = 1)::uuid AS stands,
+                    coalesce(jsonb_agg(jsonb_build_object(
+                        ''source_id'', copy.source_id, ''source_name'', copy.name, ''uri'', copy.external_id,
+                        ''metadata'', copy.metadata, ''url'', copy.canonical_url,
+                        ''citation'', copy.citation) ORDER BY copy.place)
+                        FILTER (WHERE copy.place BETWEEN 2 AND 101), ''[]'') AS also_at
+             FROM (
+                 SELECT c.id, c.citation, s.id AS source_id, s.name, s.external_id, s.metadata, s.canonical_url,
+                        row_number() OVER (ORDER BY c.embedding = best.embedding DESC, s.created_at,
+                            length(s.external_id), s.external_id, c.chunk_index) AS place
+                 FROM rag.knowledge_chunks c
+                 JOIN rag.knowledge_sources s ON s.id = c.source_id AND s.tenant_id = %2$L
+                 JOIN rag.source_profiles sp ON sp.embedding_profile_id = %1$s AND sp.source_id = s.id
+                     AND sp.status = ''ready''
+                 WHERE c.embedding_profile_id = %1$s AND c.tenant_id = %2$L
+                   AND rag.text_id(c.content) = rag.text_id(best.content) AND c.content = best.content%3$s
+             ) copy
+         ) p
+         WHERE p.stands IS NOT NULL',
+        profile.id, profile.tenant_id, source_condition)
+    USING chunks;
+END $_$;
+
+ALTER FUNCTION rag.places_of_texts(profile rag.embedding_profiles, chunks uuid[], source_condition text) OWNER TO rag_search;
 
 CREATE FUNCTION rag.profile_in_scope() RETURNS rag.embedding_profiles
     LANGUAGE sql STABLE
@@ -435,6 +547,17 @@ CREATE FUNCTION rag.scope_user() RETURNS text
 ALTER FUNCTION rag.scope_user() OWNER TO rag_owner;
 
 CREATE FUNCTION rag.search(mode text, query_vector public.vector, query_text text, top_k integer, candidates integer DEFAULT 100, dense_weight double precision DEFAULT 0.5, fusion text DEFAULT 'minmax'::text, filters jsonb DEFAULT '{}'::jsonb, exact boolean DEFAULT false) RETURNS TABLE(chunk_id uuid, source_id uuid, source_name text, source_metadata jsonb, canonical_url text, content text, token_count integer, citation jsonb, metadata jsonb, score double precision, dense_score double precision, lexical_score double precision)
+    LANGUAGE sql STABLE SECURITY DEFINER
+    SET search_path TO 'rag', 'public', 'pg_temp'
+    AS $$
+    SELECT chunk_id, source_id, source_name, source_metadata, canonical_url, content, token_count, citation, metadata,
+           score, dense_score, lexical_score
+    FROM rag.search(mode, query_vector, query_text, top_k, true, candidates, dense_weight, fusion, filters, exact)
+$$;
+
+ALTER FUNCTION rag.search(mode text, query_vector public.vector, query_text text, top_k integer, candidates integer, dense_weight double precision, fusion text, filters jsonb, exact boolean) OWNER TO rag_search;
+
+CREATE FUNCTION rag.search(mode text, query_vector public.vector, query_text text, top_k integer, copies boolean, candidates integer DEFAULT 100, dense_weight double precision DEFAULT 0.5, fusion text DEFAULT 'minmax'::text, filters jsonb DEFAULT '{}'::jsonb, exact boolean DEFAULT false) RETURNS TABLE(chunk_id uuid, source_id uuid, source_name text, source_uri text, source_metadata jsonb, canonical_url text, content text, token_count integer, citation jsonb, metadata jsonb, score double precision, dense_score double precision, lexical_score double precision, also_at jsonb)
     LANGUAGE plpgsql STABLE SECURITY DEFINER
     SET search_path TO 'rag', 'public', 'pg_temp'
     AS $_$
@@ -445,28 +568,31 @@ DECLARE
     lexical rag.candidates;
     completed rag.both_candidates;
     query rag.lexical_query;
+    ranking rag.ranking;
+    firsts rag.first_chunks;
     dense_floor float8;
     trust float8 := 1;
     source_condition text;
     depth int := CASE WHEN mode = 'hybrid' THEN greatest(candidates, top_k) ELSE top_k END;
+    at_least int := CASE WHEN copies THEN 0 ELSE top_k END;
 BEGIN
     IF profile.id IS NULL THEN
         RETURN;
     END IF;
     IF mode NOT IN ('dense', 'lexical', 'hybrid') OR top_k NOT BETWEEN 1 AND 1000
        OR candidates NOT BETWEEN 1 AND 1000 OR fusion NOT IN ('minmax', 'rrf')
-       OR NOT dense_weight BETWEEN 0 AND 1 THEN
-        RAISE EXCEPTION 'rag.search: bad mode, top_k, candidates, fusion or dense_weight'
+       OR NOT dense_weight BETWEEN 0 AND 1 OR copies IS NULL THEN
+        RAISE EXCEPTION 'rag.search: bad mode, top_k, copies, candidates, fusion or dense_weight'
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
     source_condition := rag.source_condition(profile, filters);
     IF mode <> 'lexical' THEN
-        dense := rag.dense_candidates(profile, query_vector, depth, source_condition, exact);
+        dense := rag.listed_texts(true, profile, query_vector, NULL, depth, source_condition, exact, at_least);
     END IF;
     IF mode <> 'dense' THEN
         query := rag.analyse_query(profile.id, (profile.lexical ->> 'language')::regconfig, query_text);
         IF query.every_term IS NOT NULL THEN
-            lexical := rag.lexical_candidates(profile, query, depth, source_condition);
+            lexical := rag.listed_texts(false, profile, NULL, query, depth, source_condition, exact, at_least);
         END IF;
     END IF;
     IF mode = 'hybrid' AND fusion = 'minmax' AND cardinality(dense.ids) > 0 AND cardinality(lexical.ids) > 0 THEN
@@ -479,33 +605,47 @@ BEGIN
     END IF;
     SELECT i.dense_floor INTO dense_floor FROM rag.index_state i WHERE i.embedding_profile_id = profile.id;
     -- Ranked before they are multiplied: where the trust is 0 all scores are.
+    SELECT array_agg(f.id ORDER BY f.own DESC, f.id), array_agg(f.own * trust ORDER BY f.own DESC, f.id),
+           array_agg(f.dense_score ORDER BY f.own DESC, f.id), array_agg(f.lexical_score ORDER BY f.own DESC, f.id)
+    INTO ranking
+    FROM (
+        SELECT f.id, f.dense_score, f.lexical_score,
+               CASE mode WHEN 'dense' THEN f.dense_score WHEN 'lexical' THEN f.lexical_score ELSE f.score END AS own
+        FROM rag.fuse(dense, lexical, dense_weight, fusion, coalesce(dense_floor, 0)) f
+    ) f;
+    IF copies THEN
+        firsts.ids := ranking.ids[1:top_k];
+    ELSE
+        firsts := rag.first_of_texts(profile, ranking.ids, top_k);
+        firsts.ids := firsts.ids[1:top_k];
+    END IF;
     -- LATERAL ... LIMIT 1: looked up row by row, also while statistics say that a table just filled is empty.
     RETURN QUERY EXECUTE format(
-        'SELECT c.id, s.id, s.name, s.metadata, s.canonical_url, c.content, c.token_count, c.citation,
-                c.metadata, f.score * $6, f.dense_score, f.lexical_score
-         FROM (
-             SELECT id, %s AS score, dense_score, lexical_score FROM rag.fuse($1, $2, $3, $4, $5)
-             ORDER BY 2 DESC, 1 LIMIT %s
-         ) f
+        'SELECT c.id, s.id, s.name, s.external_id, s.metadata, s.canonical_url, c.content, c.token_count, c.citation,
+                c.metadata, f.score, f.dense_score, f.lexical_score, p.also_at
+         FROM unnest($1, $2, $3, $4) WITH ORDINALITY AS f (id, score, dense_score, lexical_score, place)
+         JOIN %s ON p.id = f.id
          CROSS JOIN LATERAL (
              SELECT c.id, c.source_id, c.content, c.token_count, c.citation, c.metadata
-             FROM rag.knowledge_chunks c WHERE c.embedding_profile_id = %s AND c.id = f.id LIMIT 1
+             FROM rag.knowledge_chunks c WHERE c.embedding_profile_id = %s AND c.id = p.stands LIMIT 1
          ) c
          CROSS JOIN LATERAL (
-             SELECT s.id, s.name, s.metadata, s.canonical_url
+             SELECT s.id, s.name, s.external_id, s.metadata, s.canonical_url
              FROM rag.knowledge_sources s WHERE s.id = c.source_id AND s.tenant_id = %L LIMIT 1
          ) s
          CROSS JOIN LATERAL (
              SELECT FROM rag.source_profiles sp
-             WHERE sp.embedding_profile_id = %3$s AND sp.source_id = s.id AND sp.status = ''ready'' LIMIT 1
+             WHERE sp.embedding_profile_id = %2$s AND sp.source_id = s.id AND sp.status = ''ready'' LIMIT 1
          ) sp
-         ORDER BY f.score DESC, c.id',
-        CASE mode WHEN 'dense' THEN 'dense_score' WHEN 'lexical' THEN 'lexical_score' ELSE 'score' END,
-        top_k, profile.id, profile.tenant_id)
-    USING dense, lexical, dense_weight, fusion, coalesce(dense_floor, 0), trust;
+         ORDER BY f.place',
+        CASE WHEN copies THEN '(SELECT id, id AS stands, ''[]''::jsonb AS also_at FROM unnest($5) AS id) p'
+             ELSE 'rag.places_of_texts($6, $5, $7) p' END,
+        profile.id, profile.tenant_id)
+    USING ranking.ids, ranking.scores, ranking.dense_scores, ranking.lexical_scores, firsts.ids, profile,
+        source_condition;
 END $_$;
 
-ALTER FUNCTION rag.search(mode text, query_vector public.vector, query_text text, top_k integer, candidates integer, dense_weight double precision, fusion text, filters jsonb, exact boolean) OWNER TO rag_search;
+ALTER FUNCTION rag.search(mode text, query_vector public.vector, query_text text, top_k integer, copies boolean, candidates integer, dense_weight double precision, fusion text, filters jsonb, exact boolean) OWNER TO rag_search;
 
 CREATE FUNCTION rag.similarity_of_distance(profile rag.embedding_profiles) RETURNS text
     LANGUAGE sql IMMUTABLE
@@ -674,6 +814,12 @@ CREATE FUNCTION rag.tenants_with_open_jobs() RETURNS SETOF text
 $$;
 
 ALTER FUNCTION rag.tenants_with_open_jobs() OWNER TO rag_owner;
+
+CREATE FUNCTION rag.text_id(content text) RETURNS uuid
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    RETURN (md5(content))::uuid;
+
+ALTER FUNCTION rag.text_id(content text) OWNER TO rag_owner;
 
 CREATE FUNCTION rag.trust(dense rag.candidates, lexical rag.candidates, dense_weight double precision) RETURNS double precision
     LANGUAGE sql IMMUTABLE
@@ -1318,6 +1464,8 @@ CREATE INDEX gate_verdicts_candidate ON rag.gate_verdicts USING btree (candidate
 
 CREATE INDEX knowledge_chunks_source ON ONLY rag.knowledge_chunks USING btree (source_id);
 
+CREATE INDEX knowledge_chunks_text ON ONLY rag.knowledge_chunks USING btree (rag.text_id(content));
+
 CREATE INDEX knowledge_sources_file ON rag.knowledge_sources USING btree (knowledge_space_id, file_hash);
 
 CREATE INDEX knowledge_sources_private ON rag.knowledge_sources USING btree (knowledge_space_id) WHERE (scope_type = 'user'::text);
@@ -1600,6 +1748,8 @@ REVOKE ALL ON FUNCTION rag.dense_candidates(profile rag.embedding_profiles, quer
 REVOKE ALL ON FUNCTION rag.enqueued_tokens(my_route text) FROM PUBLIC;
 GRANT ALL ON FUNCTION rag.enqueued_tokens(my_route text) TO rag_ingest;
 
+REVOKE ALL ON FUNCTION rag.first_of_texts(profile rag.embedding_profiles, chunks uuid[], at_least integer) FROM PUBLIC;
+
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.source_documents TO rag_ingest;
 GRANT SELECT ON TABLE rag.source_documents TO rag_app;
 
@@ -1619,12 +1769,19 @@ GRANT SELECT ON TABLE rag.knowledge_sources TO rag_app;
 
 REVOKE ALL ON FUNCTION rag.lexical_candidates(profile rag.embedding_profiles, query rag.lexical_query, how_many integer, source_condition text) FROM PUBLIC;
 
+REVOKE ALL ON FUNCTION rag.listed_texts(is_dense boolean, profile rag.embedding_profiles, query_vector public.vector, query rag.lexical_query, depth integer, source_condition text, exact boolean, at_least integer) FROM PUBLIC;
+
 GRANT ALL ON FUNCTION rag.place_of(source rag.knowledge_sources, OUT file text, OUT place text) TO rag_ingest;
+
+REVOKE ALL ON FUNCTION rag.places_of_texts(profile rag.embedding_profiles, chunks uuid[], source_condition text) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION rag.profile_in_scope() FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION rag.search(mode text, query_vector public.vector, query_text text, top_k integer, candidates integer, dense_weight double precision, fusion text, filters jsonb, exact boolean) FROM PUBLIC;
 GRANT ALL ON FUNCTION rag.search(mode text, query_vector public.vector, query_text text, top_k integer, candidates integer, dense_weight double precision, fusion text, filters jsonb, exact boolean) TO rag_app;
+
+REVOKE ALL ON FUNCTION rag.search(mode text, query_vector public.vector, query_text text, top_k integer, copies boolean, candidates integer, dense_weight double precision, fusion text, filters jsonb, exact boolean) FROM PUBLIC;
+GRANT ALL ON FUNCTION rag.search(mode text, query_vector public.vector, query_text text, top_k integer, copies boolean, candidates integer, dense_weight double precision, fusion text, filters jsonb, exact boolean) TO rag_app;
 
 REVOKE ALL ON FUNCTION rag.source_condition(profile rag.embedding_profiles, filters jsonb) FROM PUBLIC;
 

@@ -12,8 +12,10 @@ from rich.table import Table
 from rich.text import Text
 
 from evals.asking import RunSettings
-from evals.datasets import EvalSet, labels_of_unknown_documents, load_evalset, with_labels
+from evals.datasets import EvalSet, load_evalset, with_labels
+from evals.labels import Labels
 from evals.metrics import HEADLINE
+from evals.naming import labels_of
 from evals.report import Measured, Report, write_report
 from evals.runner import corpus_of, import_set, measure, measure_pair, run_metrics, stored_set
 from rag_assets.commands.bars import shown
@@ -23,13 +25,12 @@ from rag_assets.commands.session import ready_database
 from rag_assets.commands.shell import CommandResult, printable
 from rag_assets.settings import load_settings
 from rag_assets.store.database import Database
-from rag_assets.store.evals import document_ids
-from rag_assets.store.tenants import spaces_of
 
 SHOWN_PROBLEMS = 10
 
 Mode = Annotated[SearchMode, typer.Option(help="By meaning, by words, or both fused.")]
 Weight = Annotated[float, typer.Option(help="Weight of meaning in hybrid mode; words have the rest.", min=0.0, max=1.0)]
+Plots = Annotated[bool, typer.Option("--plots", help="Write pictures too, to a folder of the report's name beside it.")]
 Qrels = Annotated[
     Path | None,
     typer.Option(help="Other labels for the imported queries. (default: those imported)", show_default=False),
@@ -67,13 +68,13 @@ def import_command(
             name, outcome = ingest_roots(database, settings, tenant, bot, [str(corpus)], profile)
             ingested = outcome_payload(tenant, bot, name, outcome)
         evalset = import_set(database, tenant, bot, folder)
-        unknown = _unknown_documents(database, tenant, bot, evalset)
+        labels = labels_of(database, tenant, bot, evalset)
     problems = [str(problem) for problem in evalset.problems]
-    problems += [f"the labelled document {name} is in no source" for name in unknown]
+    problems += labels.problems()
     payload = {
         "tenant": tenant, "bot": bot, "queries": len(evalset.queries), "judged": len(evalset.judged),
         "critical": len(evalset.critical), "content_hash": evalset.content_hash, "problems": problems,
-        "ingest": ingested,
+        "labels": labels.as_dict(), "ingest": ingested,
     }  # fmt: skip
     return CommandResult(payload, lambda console: _show_import(console, payload))
 
@@ -100,7 +101,7 @@ def run(
         done = measure(database, tenant, bot, profile, mode.value, RunSettings(dense_weight=weight), evalset)
     payload = {
         "tenant": tenant, "bot": bot, "mode": mode.value, "run": done.id,
-        **measured_payload(done.measured), "problems": list(done.problems),
+        **measured_payload(done.measured), "labels": done.labels.as_dict(), "problems": list(done.problems),
     }  # fmt: skip
     return CommandResult(payload, lambda console: show_measured(console, [payload], done.problems))
 
@@ -116,9 +117,10 @@ def report(
     ] = None,
     mode: Mode = SearchMode.hybrid,
     weight: Weight = 0.5,
+    plots: Plots = False,
     as_json: Json = False,
 ) -> CommandResult:
-    """Write tables, plots and the queries won and lost. The runs are recorded; no verdict is."""
+    """Write tables, bars and the queries won and lost. The runs are recorded; no verdict is."""
     with ready_database() as database, shown(silent=as_json):
         evalset, settings = stored_set(database, tenant, bot).evalset, RunSettings(dense_weight=weight)
         before = None
@@ -129,7 +131,7 @@ def report(
     facts = (("tenant", tenant), ("bot", bot), ("mode", mode.value))
     title = f"{candidate} beside {baseline}" if baseline else candidate
     out.parent.mkdir(parents=True, exist_ok=True)
-    write_report(Report(title, evalset, after, before, facts=facts), out)
+    write_report(Report(title, evalset, after, before, facts=facts), out, plots=plots)
     measured = [measured_payload(one) for one in (before, after) if one is not None]
     payload = {"tenant": tenant, "bot": bot, "mode": mode.value, "file": str(out), "measured": measured}
 
@@ -179,10 +181,9 @@ def number_text(value: float | None, digits: int) -> str:
     return "–" if value is None else f"{value:g}" if float(value).is_integer() else f"{value:.{digits}f}"
 
 
-def _unknown_documents(database: Database, tenant: str, bot: str, evalset: EvalSet) -> tuple[str, ...]:
-    with database.work(tenant) as connection:
-        known = document_ids(connection, spaces_of(connection, tenant, bot)[0])
-    return labels_of_unknown_documents(evalset, known)
+def judged_fact(labels: Labels) -> tuple[str, str]:
+    """A line of a report: how many of the labels can be judged."""
+    return "labels judged", f"{labels.labels - labels.lost} of {labels.labels} ({1 - labels.lost_share:.2%})"
 
 
 def _show_import(console: Console, payload: Mapping[str, Any]) -> None:

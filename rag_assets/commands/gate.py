@@ -14,13 +14,16 @@ from rich.text import Text
 from evals.asking import RunSettings
 from evals.gate import Criterion, GatePolicy, Verdict
 from evals.junit import junit as junit_xml
+from evals.labels import MAX_LEFT_OUT
 from evals.report import Report, write_report
 from evals.runner import GateOutcome, judge
 from rag_assets.commands.bars import shown
 from rag_assets.commands.evaluate import (
     Mode,
+    Plots,
     Qrels,
     Weight,
+    judged_fact,
     labels_from,
     measured_payload,
     number_text,
@@ -32,6 +35,15 @@ from rag_assets.commands.session import ready_database
 from rag_assets.commands.shell import CommandResult, note, printable
 from rag_assets.errors import RagError, UsageError
 
+_Gain = Annotated[
+    float | None, typer.Option(help="Relative gain in recall@5 to be proven. (default: 0.10)", show_default=False)
+]
+_Margin = Annotated[
+    float | None, typer.Option(help="Instead: recall@5 may be lower by at most this, absolute.", show_default=False)
+]
+_Budget = Annotated[
+    float | None, typer.Option(help="Budget of the 95th percentile of the latency.", show_default=False)
+]
 _OUTCOME = {True: ("passed", "green"), False: ("refused", "red"), None: ("not judged", "yellow")}
 
 
@@ -49,23 +61,20 @@ def gate(
     ] = None,
     mode: Mode = SearchMode.hybrid,
     weight: Weight = 0.5,
-    min_recall_gain: Annotated[
-        float | None, typer.Option(help="Relative gain in recall@5 to be proven. (default: 0.10)", show_default=False)
-    ] = None,
-    non_inferior: Annotated[
-        float | None,
-        typer.Option(help="Instead: recall@5 may be lower by at most this, absolute.", show_default=False),
-    ] = None,
+    min_recall_gain: _Gain = None,
+    non_inferior: _Margin = None,
     min_queries: Annotated[int, typer.Option(help="Fewer judged queries decide nothing.")] = 30,
-    max_p95_ms: Annotated[
-        float | None, typer.Option(help="Budget of the 95th percentile of the latency.", show_default=False)
-    ] = None,
+    max_p95_ms: _Budget = None,
     max_p95_ratio: Annotated[
         float, typer.Option(help="The same relative to the baseline; differences under 10 ms do not count.")
     ] = 1.5,
+    max_left_out: Annotated[
+        float, typer.Option(help="Share of the labels that may name documents which no profile can hold.")
+    ] = MAX_LEFT_OUT,
     qrels: Qrels = None,
     junit: Annotated[Path | None, typer.Option(help="Write the verdict as JUnit XML.", show_default=False)] = None,
     markdown: Annotated[Path | None, typer.Option(help="Write the report as Markdown.", show_default=False)] = None,
+    plots: Plots = False,
     as_json: Json = False,
 ) -> CommandResult:
     """Measure a candidate beside the baseline and judge it: exit code 0 passed, 1 refused, 2 could not be judged.
@@ -75,8 +84,9 @@ def gate(
     if min_recall_gain is None and non_inferior is None:
         min_recall_gain = GatePolicy.min_recall_gain
     policy = GatePolicy(
-        min_recall_gain, non_inferior, min_queries=min_queries, max_p95_ms=max_p95_ms, max_p95_ratio=max_p95_ratio
-    )
+        min_recall_gain, non_inferior, min_queries=min_queries, max_p95_ms=max_p95_ms, max_p95_ratio=max_p95_ratio,
+        max_left_out=max_left_out,
+    )  # fmt: skip
     named = {"tenant": tenant, "bot": bot, "mode": mode.value, "candidate": candidate, "baseline": baseline}
     try:
         with ready_database() as database, shown(silent=as_json):
@@ -87,7 +97,9 @@ def gate(
         raise
     except RagError as error:
         return _not_judged(named, error, junit)
-    _write(junit, markdown, found, named, policy)
+    _write_junit(junit, found.verdict, found.candidate.name)
+    if markdown is not None:
+        _write_markdown(markdown, plots, found, named, policy)
     payload = _payload(found, named)
     return CommandResult(payload, lambda console: _show_gate(console, payload), found.verdict.exit_code)
 
@@ -97,6 +109,7 @@ def _payload(found: GateOutcome, named: Mapping[str, Any]) -> dict[str, Any]:
         **found.verdict.as_dict(), **named, "baseline": found.baseline.name, "verdict": found.verdict_id,
         "runs": {"candidate": found.candidate_run_id, "baseline": found.baseline_run_id},
         "measured": [measured_payload(found.baseline), measured_payload(found.candidate)],
+        "labels": found.labels.as_dict(),
     }  # fmt: skip
 
 
@@ -117,20 +130,14 @@ def _write_junit(path: Path | None, verdict: Verdict, candidate: str) -> None:
         path.write_text(junit_xml(verdict, f"promotion_gate.{candidate}"), encoding="utf-8")
 
 
-def _write(
-    junit: Path | None, markdown: Path | None, found: GateOutcome, named: Mapping[str, Any], policy: GatePolicy
-) -> None:
-    _write_junit(junit, found.verdict, found.candidate.name)
-    if markdown is None:
-        return
+def _write_markdown(path: Path, plots: bool, found: GateOutcome, named: Mapping[str, Any], policy: GatePolicy) -> None:
     wanted = f"gain of {policy.min_recall_gain:.0%}" if policy.min_recall_gain is not None else "non-inferiority"
     facts = tuple((name, str(named[name])) for name in ("tenant", "bot", "mode"))
     title = f"{found.candidate.name} beside {found.baseline.name}: {found.verdict.outcome}"
-    markdown.parent.mkdir(parents=True, exist_ok=True)
-    report = Report(
-        title, found.evalset, found.candidate, found.baseline, found.verdict, (*facts, ("asked for", wanted))
-    )
-    write_report(report, markdown)
+    facts += (("asked for", wanted), judged_fact(found.labels))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    report = Report(title, found.evalset, found.candidate, found.baseline, found.verdict, facts)
+    write_report(report, path, plots=plots)
 
 
 def _show_gate(console: Console, payload: Mapping[str, Any]) -> None:

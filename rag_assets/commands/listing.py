@@ -132,7 +132,7 @@ _GROUPS: tuple[tuple[str, str, tuple[_Row, ...]], ...] = (  # name, summary, com
             (
                 "report",
                 "evaluate:report",
-                "Write tables, plots and the queries won and lost. The runs are recorded; no verdict is.",
+                "Write tables, bars and the queries won and lost. The runs are recorded; no verdict is.",
             ),
             (
                 "sweep",

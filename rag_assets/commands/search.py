@@ -29,6 +29,7 @@ from rag_assets.store.database import Database
 _HASH = re.compile(r"[0-9a-f]{32}")
 NOTHING = "no reliable source in this scope"
 SNIPPET_CHARS = 320
+_SHOWN_PLACES = 3  # other places of a text, in a line
 
 
 def search(
@@ -53,6 +54,9 @@ def search(
             show_default=False,
         ),
     ] = None,
+    copies: Annotated[
+        bool, typer.Option("--copies", help="Return a text as often as it is there, not once with its other places.")
+    ] = False,
     as_json: Json = False,
 ) -> CommandResult:
     """Search what a bot knows; nothing of another tenant or bot is ever returned.
@@ -66,7 +70,7 @@ def search(
     if user == "":
         raise UsageError("--user is empty; leave it out to search without a user")
     with ready_database() as database:
-        name, found = search_bot(database, query, tenant, bot, profile, mode.value, k, user, request_key)
+        name, found = search_bot(database, query, tenant, bot, profile, mode.value, k, user, request_key, copies)
     payload = {
         "profile": name,
         "mode": mode.value,
@@ -87,11 +91,12 @@ def search_bot(
     k: int = 8,
     user: str | None = None,
     request_key: str | None = None,
+    copies: bool = False,
 ) -> tuple[str, Retrieval]:
     """Search a bot; returns the name of the profile that was searched, and what was found."""
     retrievers = {"dense": DenseRetriever, "lexical": LexicalRetriever, "hybrid": HybridRetriever}
     scope = open_scope(database, tenant, bot, profile, user, request_key)
-    return scope.profile.name, retrievers[mode](database).search(query, scope, k)
+    return scope.profile.name, retrievers[mode](database, copies=copies).search(query, scope, k)
 
 
 def show_results(console: Console, query: str, profile: str, mode: str, found: Retrieval) -> None:
@@ -146,6 +151,10 @@ def citation_text(citation: Mapping[str, Any], name: str = "") -> str:
     if "start" in citation:
         parts.append(f"characters {citation['start']}–{citation['end']}")
     parts.append(str(citation.get("url") or ""))
+    others = [str(place.get("document") or place["source_name"]) for place in citation.get("also_at", ())]
+    if others:
+        more = f" and {len(others) - _SHOWN_PLACES} more" if len(others) > _SHOWN_PLACES else ""
+        parts.append(f"also in {', '.join(dict.fromkeys(others[:_SHOWN_PLACES]))}{more}")
     return ", ".join(part for part in parts if part)
 
 

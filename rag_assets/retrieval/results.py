@@ -7,7 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any, overload
 from uuid import UUID
 
+from rag_assets.documents.names import ORIGIN
 from rag_assets.embedding.protocol import Usage
+from rag_assets.retrieval.places import telling_names
+from rag_assets.store.search import SearchRow
 
 
 @dataclass(frozen=True)
@@ -19,7 +22,8 @@ class RetrievalResult:
             BM25 score in lexical mode, the fused score in hybrid mode.
         citation: `start` and `end` in code points of the source's text in its `version`, and, where known,
             `page`, `page_end`, `heading`, `title`, `url`, `document`; of a record and of a file inside a file also
-            the outermost `file`, and its `place` in that.
+            the outermost `file`, and its `place` in that. Where the same text lies at other places too that this scope
+            may see, `also_at` lists them, at most 100, each with `source_id`, `source_name` and these keys.
         dense_score, lexical_score: of the two lists where the chunk was in them.
     """
 
@@ -71,3 +75,47 @@ class Retrieval(Sequence[RetrievalResult]):
 
     def __len__(self) -> int:
         return len(self.results)
+
+
+def to_result(row: SearchRow) -> RetrievalResult:
+    """A row of the database as callers get it."""
+    citation = _citation(row.citation, row.canonical_url, row.source_metadata)
+    if row.also_at:
+        citation["also_at"] = _others(row)
+    described = {name: value for name, value in row.source_metadata.items() if name != ORIGIN}
+    return RetrievalResult(
+        chunk_id=row.chunk_id,
+        source_id=row.source_id,
+        source_name=row.source_name,
+        score=row.score,
+        content=row.content,
+        token_count=row.token_count,
+        citation=citation,
+        metadata={**described, **row.metadata},
+        dense_score=row.dense_score,
+        lexical_score=row.lexical_score,
+    )
+
+
+def _others(row: SearchRow) -> list[dict[str, Any]]:
+    """Citations of the other places, whose `document` tells them apart from each other and from the first."""
+    places = [(row.source_metadata, row.source_uri), *((one["metadata"], one["uri"]) for one in row.also_at)]
+    names = telling_names([(str(metadata.get("doc_id", "")), uri) for metadata, uri in places])[1:]
+    return [
+        {
+            "source_id": place["source_id"],
+            "source_name": place["source_name"],
+            **_citation(place["citation"], place["url"], place["metadata"]),
+            "document": name,
+        }
+        for place, name in zip(row.also_at, names, strict=True)
+    ]
+
+
+def _citation(stored: Mapping[str, Any], url: str | None, metadata: Mapping[str, Any]) -> dict[str, Any]:
+    citation = {**stored, **metadata.get(ORIGIN, {})}
+    if url:
+        citation["url"] = url
+    if "doc_id" in metadata:
+        citation["document"] = metadata["doc_id"]
+    return citation

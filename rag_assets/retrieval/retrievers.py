@@ -6,11 +6,10 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, get_args
 
-from rag_assets.documents.names import ORIGIN
 from rag_assets.embedding.protocol import Caller, Embedded
 from rag_assets.errors import DatabaseFailed, EmbeddingError, InvalidArgument, ScopeError
 from rag_assets.retrieval.arguments import MAX_TOP_K, check_filters, check_share, check_whole, clean_query
-from rag_assets.retrieval.results import Retrieval, RetrievalResult
+from rag_assets.retrieval.results import Retrieval, to_result
 from rag_assets.retrieval.scope import RetrievalScope
 from rag_assets.retrieval.steps import Steps, adrive, ask, drive, embed
 from rag_assets.store.database import Database
@@ -75,11 +74,13 @@ class _PostgresRetriever:
         dense_weight: float = 0.5,
         fusion: Fusion = "minmax",
         candidates: int = 100,
+        copies: bool = False,
     ) -> None:
         """Made once, for all bots and profiles: the scope of each search says whose profile embeds the query.
 
         `dense_weight` (0 to 1), `fusion` and `candidates` (how many of each list are fused, 1 to 1000) are for hybrid
-        mode.
+        mode. A text that lies at several places is returned once, with the others in its citation's `also_at`;
+        `copies` returns each of them.
 
         Raises:
             InvalidArgument: names the argument that is out of bounds or of the wrong kind.
@@ -88,7 +89,10 @@ class _PostgresRetriever:
             raise InvalidArgument(f"database must be a rag_assets.Database, got {type(database).__name__}", "database")
         if fusion not in get_args(Fusion):
             raise InvalidArgument(f"fusion must be one of {', '.join(get_args(Fusion))}, got {fusion!r}", "fusion")
+        if not isinstance(copies, bool):
+            raise InvalidArgument(f"copies must be True or False, got {copies!r}", "copies")
         self._database = database
+        self._copies = copies
         self._dense_weight = check_share(dense_weight, "dense_weight")
         self._fusion: Fusion = fusion
         self._candidates = check_whole(candidates, "candidates", MAX_CANDIDATES)
@@ -137,6 +141,7 @@ class _PostgresRetriever:
             dense_weight=self._dense_weight,
             fusion=self._fusion,
             filters=filters,
+            copies=self._copies,
         )
         rows = yield from _searching(scope, request)
         ended = time.perf_counter()
@@ -145,7 +150,7 @@ class _PostgresRetriever:
             "search": 1000 * (ended - embedded),
             "total": 1000 * (ended - started),
         }
-        results = tuple(_to_result(row) for row in rows)
+        results = tuple(to_result(row) for row in rows)
         return Retrieval(results, timings, degraded, embedding.usage if embedding else None)
 
     def _embedding(self, query: str, scope: RetrievalScope) -> Steps[tuple[Embedded | None, Mode, str | None]]:
@@ -206,25 +211,3 @@ def _require_same_profile(scope: RetrievalScope, rows: Sequence[Any]) -> None:
             "could meet in one search. Make it with open_scope",
             "scope",
         )
-
-
-def _to_result(row: SearchRow) -> RetrievalResult:
-    citation = dict(row.citation)
-    if row.canonical_url:
-        citation["url"] = row.canonical_url
-    if "doc_id" in row.source_metadata:
-        citation["document"] = row.source_metadata["doc_id"]
-    described = dict(row.source_metadata)
-    citation |= described.pop(ORIGIN, {})
-    return RetrievalResult(
-        chunk_id=row.chunk_id,
-        source_id=row.source_id,
-        source_name=row.source_name,
-        score=row.score,
-        content=row.content,
-        token_count=row.token_count,
-        citation=citation,
-        metadata={**described, **row.metadata},
-        dense_score=row.dense_score,
-        lexical_score=row.lexical_score,
-    )

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
@@ -13,7 +14,7 @@ from psycopg.types.json import Jsonb
 from rag_assets.documents.normalize import clean_json
 from rag_assets.store.database import Connection, Database
 from rag_assets.store.profiles import BuiltProfile
-from rag_assets.store.sql import first_row, query, scalar, scalars
+from rag_assets.store.sql import first_row, query, rows, scalar, scalars
 from rag_assets.store.tenants import Space, list_tenants
 
 
@@ -25,6 +26,17 @@ class EvalSetRow:
     content_hash: str
     queries: list[dict[str, Any]]
     qrels: dict[str, dict[str, int]]
+
+
+@dataclass(frozen=True)
+class LabelSource:
+    """A source that a label may name; `holds_text`: some profile holds it, or may do so yet."""
+
+    id: UUID
+    document: str | None
+    uri: str
+    checksum: str
+    holds_text: bool
 
 
 @dataclass(frozen=True)
@@ -65,9 +77,10 @@ def latest_eval_set(connection: Connection, space: Space) -> EvalSetRow | None:
     return first_row(connection, class_row(EvalSetRow), query("latest_eval_set"), {"space": space.id})
 
 
-def document_ids(connection: Connection, space: Space) -> frozenset[str]:
-    """What labels of this bot may name."""
-    return frozenset(scalars(connection, query("document_ids"), {"space": space.id}))
+def label_sources(connection: Connection, space: Space, names: Sequence[str] | None) -> list[LabelSource]:
+    """The sources that labels of this bot may name: all, or those with one of these document ids or addresses."""
+    values = {"space": space.id, "names": None if names is None else list(names)}
+    return rows(connection, class_row(LabelSource), query("label_sources"), values)
 
 
 def coverage(connection: Connection, candidate: BuiltProfile, baseline: BuiltProfile) -> Coverage:

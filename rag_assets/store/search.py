@@ -28,6 +28,7 @@ class SearchRequest:
         text: the query as `lexical_text` prepared it; "" in dense mode.
         candidates: how many of each list hybrid fuses, at most 1000.
         exact: read every vector instead of the index.
+        copies: return a text as often as it is there, instead of once with its other places.
     """
 
     mode: Mode
@@ -39,15 +40,21 @@ class SearchRequest:
     fusion: Fusion = "minmax"
     filters: Mapping[str, Any] = field(default_factory=dict)
     exact: bool = False
+    copies: bool = False
 
 
 @dataclass(frozen=True)
 class SearchRow:
-    """One chunk as rag.search returns it; scores are similarities, higher is closer."""
+    """One chunk as rag.search returns it; scores are similarities, higher is closer.
+
+    `also_at` holds the other places of its text: `source_id`, `source_name`, `uri`, `metadata` of the source,
+    `url`, `citation`.
+    """
 
     chunk_id: UUID
     source_id: UUID
     source_name: str
+    source_uri: str
     source_metadata: dict[str, Any]
     canonical_url: str | None
     content: str
@@ -57,6 +64,7 @@ class SearchRow:
     score: float
     dense_score: float | None
     lexical_score: float | None
+    also_at: list[dict[str, Any]]
 
 
 @dataclass(frozen=True)

@@ -176,10 +176,16 @@ def test_too_few_queries_decide_nothing(rag: Rag, bot: Bot) -> None:
 def test_labels_of_unknown_documents_decide_nothing(rag: Rag, bot: Bot, tmp_path: Path) -> None:
     bot.label({"q5": {"nowhere": 1}})
     reasons = refused(rag, bot, "--junit", str(tmp_path / "gate.xml"), code=2)
-    assert reasons["labels"] == "1 labelled documents are in no source: nowhere"
+    assert reasons["labels"].startswith(
+        f"1 labelled documents are in no source: nowhere: 1 of {DOCUMENTS} labels (2.50%)"
+    )
+    assert "--max-left-out" in reasons["labels"]
     assert 'errors="' in (tmp_path / "gate.xml").read_text()
     run = rag.json("eval", "run", *bot.words, "--profile", FINE)
     assert run["problems"] == ["1 labelled documents are in no source: nowhere"]
+    assert (run["labels"]["absent"], run["labels"]["judged_share"]) == (["nowhere"], 1 - 1 / DOCUMENTS)
+    judged = rag.json("eval", "gate", *bot.words, *GATE, "--max-left-out", "0.05")
+    assert (judged["outcome"], judged["labels"]["absent"]) == ("passed", ["nowhere"])
 
 
 def test_a_latency_budget_is_a_criterion(rag: Rag, shared: Bot) -> None:
@@ -329,7 +335,7 @@ def test_an_import_ingests_the_documents_and_keeps_the_labels(rag: Rag, environm
     assert (found["queries"], found["judged"], found["critical"]) == (DOCUMENTS, DOCUMENTS, 1)
     assert found["ingest"]["sources"]["ready"] == DOCUMENTS
     assert any("unheard-of" in problem for problem in found["problems"])
-    assert found["problems"][-1] == "the labelled document nowhere is in no source"
+    assert found["problems"][-1] == "1 labelled documents are in no source: nowhere"
     measured = rag.json("eval", "run", "--tenant", "imported", "--bot", "b", "--profile", FINE)
     assert measured["queries"] == DOCUMENTS
 

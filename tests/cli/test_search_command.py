@@ -123,6 +123,8 @@ def test_a_citation_names_document_page_heading_and_characters() -> None:
     citation = {"document": "a.pdf", "page": 3, "page_end": 4, "heading": "Setup", "start": 5, "end": 9}
     assert citation_text(citation) == "a.pdf, pages 3–4, Setup, characters 5–9"
     assert citation_text({**citation, "page_end": 3}, "a.pdf") == "page 3, Setup, characters 5–9"
+    others = [{"source_name": "b", "document": f"{name}.md"} for name in "bcdef"]
+    assert citation_text({"page": 3, "also_at": others}) == "page 3, also in b.md, c.md, d.md and 2 more"
 
 
 def test_a_record_is_cited_by_its_file_and_its_place_in_it() -> None:

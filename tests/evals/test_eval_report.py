@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import base64
 import re
 import struct
 from dataclasses import replace
@@ -87,14 +86,39 @@ def test_text_of_queries_and_documents_cannot_break_tables_or_add_markup(report:
         assert len({len(re.findall(r"(?<!\\)\|", line)) for line in block.splitlines()}) == 1
 
 
-def test_inline_plots_are_data_and_files_lie_in_a_folder_beside_the_report(report: Report, tmp_path: Path) -> None:
-    inline = re.findall(r"!\[([a-z-]+)\]\(data:image/png;base64,([\w+/=]+)\)", render(report))
-    assert [name for name, _ in inline] == ["metrics", "gains-and-losses", "scores", "latency"]
-    write_report(report, tmp_path / "my report.md", images="files")
-    links = re.findall(r"!\[[a-z-]+\]\((.+)\)", (tmp_path / "my report.md").read_text(encoding="utf-8"))
-    assert links[0] == "my%20report/metrics.png"
-    for (name, data), link in zip(inline, links, strict=True):
-        assert base64.b64decode(data) == (tmp_path / link.replace("%20", " ")).read_bytes(), name
+def test_a_report_is_small_and_is_text_that_every_reader_of_markdown_shows(report: Report, tmp_path: Path) -> None:
+    write_report(report, tmp_path / "gate.md")
+    text = (tmp_path / "gate.md").read_text(encoding="utf-8")
+    assert [path.name for path in tmp_path.iterdir()] == ["gate.md"]
+    assert "data:" not in text
+    assert "![" not in text
+    assert len(text.encode()) < 20_000
+    blocks = re.findall(r"```text\n(.*?)```", text, re.DOTALL)
+    assert len(blocks) == 3
+    old, new = (re.search(rf"{name} +(█+)\S? +([01]\.\d+)", blocks[0]) for name in ("old", "new"))
+    assert old
+    assert new
+    assert len(old[1]) < len(new[1])
+    assert re.search(r"worse by .5 or more +\S+ +1\n", blocks[1])
+    assert re.search(r"better by .5 or more +\S+ +2\n", blocks[1])
+
+
+def test_pictures_lie_as_files_in_a_folder_beside_the_report_where_they_are_asked_for(
+    report: Report, tmp_path: Path
+) -> None:
+    write_report(report, tmp_path / "my report.md", plots=True)
+    text = (tmp_path / "my report.md").read_text(encoding="utf-8")
+    links = re.findall(r"!\[([a-z-]+)\]\((.+)\)", text)
+    assert [name for name, _ in links] == ["metrics", "gains-and-losses", "scores", "latency"]
+    assert links[0][1] == "my%20report/metrics.png"
+    for _, link in links:
+        assert size_of((tmp_path / link.replace("%20", " ")).read_bytes()) == (480, 240)
+
+
+def test_no_name_ends_a_block_of_bars(report: Report) -> None:
+    text = render(replace(report, candidate=replace(report.candidate, name="a\n```\n# b")))
+    assert text.count("```") == 6
+    assert "\n# b" not in text
 
 
 def test_a_report_of_one_profile_compares_nothing(report: Report) -> None:

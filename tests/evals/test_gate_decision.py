@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evals.gate import Criterion, GateInput, GatePolicy, Verdict, decide
+from evals.labels import Labels
 from rag_assets.errors import UsageError
 from tests.support.measurements import evaluation_of
 
@@ -112,9 +113,10 @@ UNDECIDED = {
         "no query is judged",
     ),
     "unknown documents": (
-        {"unknown_documents": ("x.md", "y.md")},
+        {"labels": Labels({}, absent=("x.md", "y.md"), labels=40, lost=2)},
         "labels",
-        "2 labelled documents are in no source: x.md, y.md",
+        "2 labelled documents are in no source: x.md, y.md: 2 of 40 labels (5.00%), where 1.00% may be left out; "
+        "ingest these documents, or take their labels out, or allow a larger share with --max-left-out",
     ),
     "other queries": (
         {"baseline": evaluation_of(WORSE[:-1])},

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import evals
-from evals.datasets import DatasetError, EvalSet, Query, corpus_ids, labels_of_unknown_documents, load_evalset
+from evals.datasets import DatasetError, EvalSet, Query, load_evalset
 
 BUNDLED = Path(evals.__file__).parent / "data"
 QUERIES = [{"_id": "q1", "text": "first"}, {"_id": "q2", "text": "second"}]
@@ -87,14 +87,6 @@ def test_labels_of_unknown_queries_are_left_out_and_reported(tmp_path: Path) -> 
     evalset = load_evalset(write(tmp_path, "q1\td1\t1\nq9\td1\t1\n"))
     assert "q9" not in evalset.qrels
     assert [(p.line, p.message) for p in evalset.problems] == [(2, "label of the unknown query q9; left out")]
-
-
-def test_labels_of_unknown_documents_are_found_where_they_are_relevant(tmp_path: Path) -> None:
-    evalset = load_evalset(write(tmp_path, "q1\td1\t1\nq1\td8\t0\nq2\td9\t2\n"))
-    (tmp_path / "corpus.jsonl").write_text('{"_id": "d1", "text": "x"}\n{"_id": 2, "text": "y"}\n', encoding="utf-8")
-    known = corpus_ids(tmp_path / "corpus.jsonl")
-    assert known == {"d1", "2"}
-    assert labels_of_unknown_documents(evalset, known) == ("d9",)
 
 
 def test_queries_that_repeat_are_dropped_and_contradicting_ones_rejected(tmp_path: Path) -> None:
