@@ -17,7 +17,8 @@ from evals.runner import judge, measure, run_queries
 from rag_assets.ingest.run import ingest
 from rag_assets.store.database import Database
 from rag_assets.store.evals import LabelSource
-from rag_assets.store.tenants import add_root, add_tenant
+from rag_assets.store.roots import add_root
+from rag_assets.store.tenants import add_tenant
 from tests.support.labelled_world import COARSE, FINE, add_profiles, labelled_bot, texts, write_collection, write_corpus
 from tests.support.worlds import write_files
 

@@ -15,7 +15,7 @@ from rag_assets.ingest.run import ingest
 from rag_assets.retrieval import LexicalRetriever, RetrievalResult, open_scope
 from rag_assets.settings import bundled
 from rag_assets.store.database import Database
-from rag_assets.store.evals import document_ids
+from rag_assets.store.evals import label_sources
 from rag_assets.store.sources import sources_overview
 from rag_assets.store.tenants import spaces_of
 from tests.support.worlds import ingested, rewrite
@@ -61,8 +61,8 @@ def test_each_file_inside_a_file_is_a_document_of_its_own(database: Database, ro
     front = hit(database, "front")
     assert (front.source_name, *cited(front.citation)) == ("z.zip#fm.md", "7", "z.zip", "fm.md"), "its own id"
     with database.work("acme") as connection:
-        known = document_ids(connection, spaces_of(connection, "acme", "support")[0])
-    assert set(known) == {name for name, _ in expected.values()} | {"7"}, "what labels may name"
+        known = label_sources(connection, spaces_of(connection, "acme", "support")[0], None)
+    assert {one.document for one in known} == {name for name, _ in expected.values()} | {"7"}, "what labels may name"
 
 
 @pytest.mark.parametrize(
