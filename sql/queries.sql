@@ -138,7 +138,7 @@ WHERE f.tenant_id = %(tenant)s AND f.bot_id = %(bot)s
 -- source_states_of_files --
 -- The sources that came from these files, without deleted ones.
 SELECT s.id, s.file_hash, s.external_id, s.checksum, s.status, s.media, s.missing_since IS NOT NULL AS is_missing,
-       s.forgotten ->> 'file' AS forgotten_file, s.forgotten ->> 'text' AS forgotten_text,
+       s.name, s.error_message AS error, s.forgotten ->> 'file' AS forgotten_file, s.forgotten ->> 'text' AS forgotten_text,
        s.status <> 'failed' OR rag.has_version(s.id) AS has_version
 FROM rag.knowledge_sources s
 WHERE s.knowledge_space_id = %(space)s AND s.file_hash = ANY(%(files)s) AND s.status <> 'deleted'
@@ -409,6 +409,63 @@ LEFT JOIN LATERAL (
       AND b.state IN ('submitting', 'running') LIMIT 1) j ON true
 WHERE w.source_id = %(source)s
 ORDER BY p.created_at, p.id
+
+-- sources_by_bot --
+-- Roots, and sources by status, of each bot of a tenant.
+SELECT b.id AS bot, r.roots, r.unreadable_roots, count(s.id) AS sources,
+       count(*) FILTER (WHERE s.status = 'ready') AS ready,
+       count(*) FILTER (WHERE s.status IN ('queued', 'processing')) AS processing,
+       count(*) FILTER (WHERE s.status = 'no_text') AS no_text, count(*) FILTER (WHERE s.status = 'failed') AS failed,
+       count(*) FILTER (WHERE s.status = 'forgotten') AS forgotten
+FROM rag.bots b
+CROSS JOIN LATERAL (
+    SELECT count(*) AS roots, count(*) FILTER (WHERE last_error IS NOT NULL) AS unreadable_roots
+    FROM rag.source_roots WHERE tenant_id = b.tenant_id AND bot_id = b.id) r
+LEFT JOIN rag.knowledge_sources s ON s.tenant_id = b.tenant_id AND s.bot_id = b.id AND s.status <> 'deleted'
+WHERE b.tenant_id = %(tenant)s
+GROUP BY b.id, r.roots, r.unreadable_roots ORDER BY b.id
+
+-- profile_by_bot --
+-- What a profile serves, and what it has still to do, for each bot of a tenant.
+SELECT p.bot_id AS bot, p.status, s.serving_sources, s.serving_chunks, w.pending_sources, w.failed_sources
+FROM rag.embedding_profiles p
+CROSS JOIN LATERAL (
+    SELECT count(*) AS serving_sources, coalesce(sum(chunk_count), 0)::bigint AS serving_chunks
+    FROM rag.source_profiles WHERE embedding_profile_id = p.id AND status = 'ready') s
+CROSS JOIN LATERAL (
+    SELECT count(*) FILTER (WHERE work IN ('missing', 'due')) AS pending_sources,
+           count(*) FILTER (WHERE work = 'failed') AS failed_sources
+    FROM rag.profile_work WHERE embedding_profile_id = p.id) w
+WHERE p.tenant_id = %(tenant)s AND p.name = %(profile)s AND p.status <> 'retired'
+ORDER BY p.bot_id
+
+-- indexes_by_bot --
+-- The indexes of a profile and what they hold, for each bot of a tenant. Recall is null where it was not measured.
+SELECT p.bot_id AS bot, s.chunks, (SELECT count(*) FROM rag.lexeme_stats l WHERE l.embedding_profile_id = p.id) AS lexemes,
+       coalesce(i.average_length, 0) AS average_length, z.gin_bytes, z.hnsw_bytes,
+       CASE WHEN z.hnsw_bytes > 0 THEN 'hnsw' ELSE 'exact' END AS searched, coalesce(i.ef_search, 0) AS ef_search,
+       CASE WHEN z.hnsw_bytes > 0 THEN i.recall_at_10 ELSE 1.0 END AS recall
+FROM rag.embedding_profiles p
+LEFT JOIN rag.index_state i ON i.embedding_profile_id = p.id
+CROSS JOIN LATERAL (
+    SELECT coalesce(sum(chunk_count), 0)::bigint AS chunks
+    FROM rag.source_profiles WHERE embedding_profile_id = p.id AND status = 'ready') s
+CROSS JOIN LATERAL (
+    SELECT coalesce(pg_relation_size(to_regclass('rag.knowledge_chunks_p' || p.id || '_fts')), 0) AS gin_bytes,
+           coalesce(pg_relation_size(to_regclass('rag.knowledge_chunks_p' || p.id || '_hnsw')), 0) AS hnsw_bytes) z
+WHERE p.tenant_id = %(tenant)s AND p.name = %(profile)s AND p.status <> 'retired'
+ORDER BY p.bot_id
+
+-- failed_sources --
+-- Roots that cannot be read, and sources that cannot be read or published, of a tenant or one bot.
+SELECT bot, name, error FROM (
+    SELECT 0 AS place, bot_id AS bot, uri AS name, last_error AS error FROM rag.source_roots
+    WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s) AND last_error IS NOT NULL
+    UNION ALL
+    SELECT 1, bot_id, name, coalesce(error_message, 'unknown error') FROM rag.knowledge_sources
+    WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s) AND status = 'failed'
+) failures
+ORDER BY place, bot, name LIMIT %(limit)s
 
 -- source_counts --
 -- How many sources are in which state.

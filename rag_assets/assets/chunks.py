@@ -5,8 +5,8 @@
 import dagster as dg
 import pyarrow as pa
 
-from rag_assets.assets.metadata import failures_table, preview
-from rag_assets.assets.steps import OWNERS, IngestConfig, profiles_of, working
+from rag_assets.assets.metadata import bots_table, failures_table, preview
+from rag_assets.assets.steps import OWNERS, IngestConfig, bots_of_pair, profiles_of, working
 from rag_assets.ingest.chunks import chunk_pending
 from rag_assets.partitions import tenant_profile
 from rag_assets.resources import Postgres
@@ -29,6 +29,7 @@ def chunks(
         database = postgres.database()
         table, report = chunk_pending(database, profiles_of(context, database, config))
         hand_over(report)
+        bots = bots_of_pair(context, database)
     return dg.MaterializeResult(
         value=table,
         metadata={
@@ -41,6 +42,8 @@ def chunks(
             "failed": len(report.failures),
             "failures": failures_table(report.failures),
             "preview": preview(table),
+            "bots": bots_table(bots),
+            "run_bot": config.bot or "all",
             "seconds": step.seconds,
         },
     )

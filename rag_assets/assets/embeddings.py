@@ -6,8 +6,8 @@ import dagster as dg
 import pyarrow as pa
 from dagster._core.storage.tags import SCHEDULE_NAME_TAG, SENSOR_NAME_TAG
 
-from rag_assets.assets.metadata import failures_table
-from rag_assets.assets.steps import OWNERS, IngestConfig, profiles_of, working
+from rag_assets.assets.metadata import bots_table, failures_table
+from rag_assets.assets.steps import OWNERS, IngestConfig, bots_of_pair, profiles_of, working
 from rag_assets.ingest.embeddings import embed_chunks
 from rag_assets.partitions import tenant_profile
 from rag_assets.resources import Postgres
@@ -35,6 +35,7 @@ def profile_embeddings(
         wait_s = load_settings().sensor_provider_wait_s if by_itself else None
         table, report = embed_chunks(database, profiles_of(context, database, config), chunks, config.batch, wait_s)
         hand_over(report)
+        bots = bots_of_pair(context, database)
     if report.pending_chunks:
         context.log.info(f"{report.pending_chunks} chunks wait for a batch job")
     return dg.MaterializeResult(
@@ -53,6 +54,8 @@ def profile_embeddings(
             "media_refused": failures_table(report.media_refused),
             "failed": len(report.failures),
             "failures": failures_table(report.failures),
+            "bots": bots_table(bots),
+            "run_bot": config.bot or "all",
             "seconds": step.seconds,
         },
     )

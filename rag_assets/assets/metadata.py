@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict
 from typing import Any
 
 import dagster as dg
 import pyarrow as pa
 
 from rag_assets.ingest.sources import Failure
+from rag_assets.store.overview import BotIndexes, BotProfile, BotSources, FailedSource
 
 MAX_FAILURES = 50
 _PREVIEW_CHUNKS = 5
@@ -19,16 +20,23 @@ _MAX_ERROR = 500
 _FAILURE_SCHEMA = dg.TableSchema(columns=[dg.TableColumn("bot"), dg.TableColumn("source"), dg.TableColumn("error")])
 
 
-def shown(failures: Sequence[Failure]) -> list[Failure]:
+def shown(failures: Sequence[Failure | FailedSource]) -> list[Failure]:
     """The first 50 failures, their errors shortened."""
-    return [replace(failure, error=failure.error[:_MAX_ERROR]) for failure in failures[:MAX_FAILURES]]
+    return [Failure(one.bot, one.name, one.error[:_MAX_ERROR]) for one in failures[:MAX_FAILURES]]
 
 
-def failures_table(failures: Sequence[Failure]) -> dg.TableMetadataValue:
+def failures_table(failures: Sequence[Failure | FailedSource]) -> dg.TableMetadataValue:
     """The first failures, as a table that the UI shows in place."""
     return dg.MetadataValue.table(
         records=[dg.TableRecord({"bot": f.bot, "source": f.name, "error": f.error}) for f in shown(failures)],
         schema=_FAILURE_SCHEMA,
+    )
+
+
+def bots_table(bots: Sequence[BotSources | BotProfile | BotIndexes]) -> dg.TableMetadataValue:
+    """The whole partition, with a row for each bot, whichever bot a run was for."""
+    return records_table(
+        [{name: "" if value is None else value for name, value in asdict(bot).items()} for bot in bots]
     )
 
 

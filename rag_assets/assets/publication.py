@@ -5,8 +5,8 @@
 import dagster as dg
 import pyarrow as pa
 
-from rag_assets.assets.metadata import failures_table, preview
-from rag_assets.assets.steps import OWNERS, IngestConfig, profiles_of, working
+from rag_assets.assets.metadata import bots_table, failures_table, preview
+from rag_assets.assets.steps import OWNERS, IngestConfig, bots_of_pair, profiles_of, working
 from rag_assets.ingest.publication import publish_chunks
 from rag_assets.partitions import tenant_profile
 from rag_assets.resources import Postgres
@@ -28,6 +28,7 @@ def knowledge_chunks(
         database = postgres.database()
         report = publish_chunks(database, profiles_of(context, database, config), profile_embeddings)
         hand_over(report)
+        bots = bots_of_pair(context, database)
     for bot in report.activated:
         context.log.info(f"bot {bot} is now served by this profile")
     return dg.MaterializeResult(
@@ -36,12 +37,14 @@ def knowledge_chunks(
             "chunks_written": report.chunks_written,
             "sources_withdrawn": report.withdrawn,
             "sources_superseded": report.superseded,
-            "serving_sources": report.serving_sources,
-            "serving_chunks": report.serving_chunks,
+            "serving_sources": sum(bot.serving_sources for bot in bots),
+            "serving_chunks": sum(bot.serving_chunks for bot in bots),
             "activated": ", ".join(report.activated),
             "failed": len(report.failures),
             "failures": failures_table(report.failures),
             "preview": preview(profile_embeddings),
+            "bots": bots_table(bots),
+            "run_bot": config.bot or "all",
             "seconds": step.seconds,
         }
     )

@@ -17,6 +17,7 @@ from rag_assets.ingest.pairs import require_pair
 from rag_assets.runs.processes import PROCESS_TAG, this_process
 from rag_assets.runs.reports import add_seconds
 from rag_assets.store.database import Database
+from rag_assets.store.overview import BotIndexes, BotProfile, indexes_by_bot, profile_by_bot
 from rag_assets.store.profiles import BuiltProfile
 
 OWNERS = ["team:retrieval"]
@@ -106,6 +107,20 @@ def profiles_of(context: dg.AssetExecutionContext, database: Database, config: L
     """
     tenant, profile = pair_of(context)
     return require_pair(database, tenant, profile, config.bot or None)
+
+
+def bots_of_pair(context: dg.AssetExecutionContext, database: Database) -> list[BotProfile]:
+    """The whole partition as it is now, bot by bot."""
+    tenant, profile = pair_of(context)
+    with database.work(tenant) as connection:
+        return profile_by_bot(connection, tenant, profile)
+
+
+def indexes_of_pair(context: dg.AssetExecutionContext, database: Database) -> list[BotIndexes]:
+    """The indexes of the whole partition as they are now, bot by bot."""
+    tenant, profile = pair_of(context)
+    with database.work(tenant) as connection:
+        return indexes_by_bot(connection, tenant, profile)
 
 
 _LOG_EVERY_S = 5.0

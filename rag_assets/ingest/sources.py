@@ -101,6 +101,9 @@ def _count_kept(database: Database, root: Root, uris: Iterable[str], report: Syn
         states = store.sources_of_files(connection, root, [hash_uri(uri) for uri in uris])
     statuses = Counter(state.status for state in states)
     report.failed += statuses["failed"]
+    report.failures += [
+        Failure(root.bot, state.name, state.error or "unknown error") for state in states if state.status == "failed"
+    ]
     report.no_text += statuses["no_text"]
     report.unchanged += statuses.total() - sum(statuses[other] for other in ("failed", "no_text", "forgotten"))
 

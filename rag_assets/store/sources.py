@@ -56,6 +56,8 @@ class SourceState:
     is_missing: bool = False  # not seen in its file, a part of which could not be read
     forgotten_file: str | None = None  # of one that was forgotten, what it was: the checksum of its file
     forgotten_text: str | None = None  # and `text_mark`, if it had a text
+    name: str = ""
+    error: str | None = None
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,83 @@
+"""What a tenant has, bot by bot: its sources, and what a profile serves of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from psycopg.rows import class_row
+
+from rag_assets.store.database import Connection
+from rag_assets.store.sql import query, rows
+
+
+@dataclass(frozen=True)
+class BotSources:
+    """A bot's roots, and its sources by status."""
+
+    bot: str
+    roots: int
+    unreadable_roots: int
+    sources: int
+    ready: int
+    processing: int
+    no_text: int
+    failed: int
+    forgotten: int
+
+
+@dataclass(frozen=True)
+class BotProfile:
+    """What a profile serves of a bot's sources, and how many it has still to publish or could not publish."""
+
+    bot: str
+    status: str
+    serving_sources: int
+    serving_chunks: int
+    pending_sources: int
+    failed_sources: int
+
+
+@dataclass(frozen=True)
+class BotIndexes:
+    """The indexes of a profile of a bot. `searched` is "exact" or "hnsw"; `recall` of exact search is 1, and None where
+    it was not measured."""
+
+    bot: str
+    chunks: int
+    lexemes: int
+    average_length: float
+    gin_bytes: int
+    hnsw_bytes: int
+    searched: str
+    ef_search: int
+    recall: float | None
+
+
+@dataclass(frozen=True)
+class FailedSource:
+    """A root or source that cannot be read, or published, and why."""
+
+    bot: str
+    name: str
+    error: str
+
+
+def sources_by_bot(connection: Connection, tenant: str) -> list[BotSources]:
+    """One for each bot of the tenant."""
+    return rows(connection, class_row(BotSources), query("sources_by_bot"), {"tenant": tenant})
+
+
+def profile_by_bot(connection: Connection, tenant: str, profile: str) -> list[BotProfile]:
+    """One for each bot of the tenant that has the profile."""
+    return rows(connection, class_row(BotProfile), query("profile_by_bot"), {"tenant": tenant, "profile": profile})
+
+
+def indexes_by_bot(connection: Connection, tenant: str, profile: str) -> list[BotIndexes]:
+    """One for each bot of the tenant that has the profile."""
+    return rows(connection, class_row(BotIndexes), query("indexes_by_bot"), {"tenant": tenant, "profile": profile})
+
+
+def failed_sources(connection: Connection, tenant: str, limit: int, bot: str | None = None) -> list[FailedSource]:
+    """What cannot be read now of a tenant or bot, roots first, at most `limit`."""
+    values = {"tenant": tenant, "bot": bot, "limit": limit}
+    return rows(connection, class_row(FailedSource), query("failed_sources"), values)
