@@ -54,7 +54,7 @@ class Postgres(TreatAsResourceParam):
         shared = _shared.get()
         if shared is not None and self.url in (None, shared.url):
             return shared
-        database = Database(self.url) if self.url else Database.from_settings()
+        database = Database(self.url, operator=True) if self.url else Database.from_settings(operator=True)
         with _one_at_a_time:
             if database.url not in _ready:
                 prepare(database)

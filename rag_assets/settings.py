@@ -131,7 +131,18 @@ class Settings(BaseSettings):
         "RAG_APP_DATABASE_URL",
         None,
         PLACES,
-        "Login of its own for searches on the server of `DATABASE_URL`; it needs nothing but the role `rag_app`",
+        "Login of its own for searches on the server of `DATABASE_URL`, which an application needs: with the role "
+        "`rag_app` and nothing else",
+        unset="`DATABASE_URL`; commands and Dagster search with it, and a library's search is refused where its "
+        "login may do more",
+        repr=False,
+    )
+    ingest_database_url: str | None = _row(
+        "RAG_INGEST_DATABASE_URL",
+        None,
+        PLACES,
+        "Login of its own for what ingest reads and writes on the server of `DATABASE_URL`: with the role `rag_ingest` "
+        "and nothing else",
         unset="`DATABASE_URL`",
         repr=False,
     )
@@ -269,6 +280,13 @@ class Settings(BaseSettings):
         "Further names under which browsers reach `rag dev`, such as that of a proxy",
         allowed="names, separated by commas",
         unset="none",
+    )
+    actor: str | None = _row(
+        "RAG_ACTOR",
+        None,
+        RUNNING,
+        "Who is written down in the audit of profiles as having promoted, rolled back or retired one",
+        unset="the user of the operating system",
     )
     debug: bool = _row("RAG_DEBUG", False, RUNNING, "Print where an error of `rag` comes from")
 

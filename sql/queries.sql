@@ -1,6 +1,27 @@
 -- Every statement that the product sends, by name. Parameters are psycopg's; the search statement itself is
 -- the function rag.search. Everything runs inside a transaction whose scope has been set.
 
+-- reachable_roles --
+-- The current role, and the login if asked for, each with every role that it may become by any way.
+SELECT quote_ident(w.name) AS who, quote_ident(r.rolname) AS role, r.rolsuper AS is_super, r.rolbypassrls AS bypasses,
+       r.rolcreaterole AS creates_roles, r.rolreplication AS replicates,
+       (SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+        WHERE n.nspname = 'rag' AND c.relkind IN ('r', 'p') AND c.relowner = r.oid) AS owned,
+       ARRAY(SELECT quote_ident(n.nspname) FROM pg_namespace n
+             WHERE %(login)s AND n.nspname IN ('rag', 'public')
+               AND has_schema_privilege(r.oid, n.oid, 'CREATE')) AS plants,
+       ARRAY(SELECT DISTINCT m.roleid::regrole::text FROM pg_auth_members m
+             WHERE m.member = me.oid AND pg_has_role(m.roleid, r.oid, 'MEMBER')) AS through
+FROM (SELECT session_user AS name WHERE %(login)s UNION SELECT current_user) w
+JOIN pg_roles me ON me.rolname = w.name
+JOIN pg_roles r ON r.oid = me.oid OR (NOT me.rolsuper AND pg_has_role(me.oid, r.oid, 'MEMBER'))
+ORDER BY w.name = session_user DESC, r.oid = me.oid DESC, r.rolname
+
+-- has_logins --
+-- Whether each of these roles has its login, which may become it.
+SELECT bool_and(l.oid IS NOT NULL AND pg_has_role(l.oid, r.name::name, 'SET'))
+FROM unnest(%(roles)s::text[]) AS r (name) LEFT JOIN pg_roles l ON l.rolname = r.name || '_login'
+
 -- add_tenant --
 -- Its id if it is new, and nothing if it was there.
 INSERT INTO rag.tenants (id) VALUES (%(tenant)s) ON CONFLICT DO NOTHING RETURNING id

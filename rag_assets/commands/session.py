@@ -18,7 +18,7 @@ def ready_database(settings: Settings | None = None) -> Iterator[Database]:
         InvalidArgument: `DATABASE_URL` is no connection URL.
         DatabaseUnavailable, DatabaseRefused: the server cannot be used.
     """
-    database = Database.from_settings(settings or load_settings())
+    database = Database.from_settings(settings or load_settings(), operator=True)
     try:
         prepare(database)
         yield database

@@ -1,6 +1,6 @@
 """The connections that searches share: a pool for all threads of a process, and one for each event loop.
 
-Both work by the same rules. Nobody is lent a connection whose role row-level security does not hold back. A server
+Both work by the same rules. Nobody is lent a connection whose login row-level security does not hold back. A server
 that does not answer is tried again, over another connection. Whoever finds all connections taken waits for a turn,
 which is told apart from a server that does not answer.
 """
@@ -16,13 +16,24 @@ from typing import Any
 import psycopg
 from pgvector.psycopg.vector import register_vector_info
 from psycopg.types import TypeInfo
-from psycopg_pool import AsyncConnectionPool, ConnectionPool
+from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout
 from tenacity import AsyncRetrying, Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential_jitter
 
 from rag_assets.errors import DatabaseRefused, DatabaseUnavailable
 from rag_assets.store.app_role import acheck_app_role, check_app_role
 from rag_assets.store.failures import as_ours
-from rag_assets.store.statements import AsyncConnection, Connection, Scope, Statement, aask, ask
+from rag_assets.store.pooler import aprepare_nothing_if_pooled, prepare_nothing_if_pooled
+from rag_assets.store.statements import (
+    ENTER,
+    AsyncConnection,
+    Connection,
+    Scope,
+    Statement,
+    aask,
+    ask,
+    enter_values,
+)
+from rag_assets.store.urls import Entry
 
 _TURN_SECONDS = 30.0
 _CONNECT_SECONDS = 30
@@ -35,6 +46,7 @@ _AGAIN: dict[str, Any] = {
 # A pool doubles its wait between attempts to connect, far beyond the end of an outage. So it gives up early, and the
 # next attempt of whoever waits begins anew.
 _PATIENCE: dict[str, Any] = {"timeout": 5, "reconnect_timeout": 2}
+_NAME = "rag-assets app"
 
 
 def _busy(size: int) -> DatabaseUnavailable:
@@ -51,11 +63,11 @@ def _known(vector: TypeInfo | None, what: str) -> TypeInfo:
 
 
 class AppPool:
-    """At most `size` connections for the threads of one process. `url` enters as the app's role, and `what` names the
-    server in messages. They are made when somebody searches."""
+    """At most `size` connections for the threads of one process. They are made when somebody searches. `checks_login`:
+    refuse a login that could leave the app's role for a stronger one."""
 
-    def __init__(self, url: str, what: str, size: int) -> None:
-        self._url, self._what, self._size = url, what, size
+    def __init__(self, entry: Entry, size: int, checks_login: bool) -> None:
+        self._entry, self._size, self._checks_login = entry, size, checks_login
         self._turns = BoundedSemaphore(size)
         self._opening = Lock()
         self._pool: ConnectionPool[Connection] | None = None
@@ -70,8 +82,13 @@ class AppPool:
         """
 
         def attempt() -> list[list[Any]]:
-            with as_ours(self._what), self._opened().connection() as connection:
-                return ask(connection, scope, statements)
+            with as_ours(self._entry.what, self._entry.named, self._entry.hint):
+                try:
+                    with self._opened().connection() as connection:
+                        return ask(connection, scope, statements)
+                except PoolTimeout:
+                    psycopg.connect(self._entry.url, connect_timeout=_CONNECT_SECONDS).close()  # fails with the reason
+                    raise
 
         with self._turn():
             return Retrying(**_AGAIN)(attempt)
@@ -88,15 +105,22 @@ class AppPool:
     def _opened(self) -> ConnectionPool[Connection]:
         with self._opening:
             if self._pool is None:
-                with psycopg.connect(self._url, connect_timeout=_CONNECT_SECONDS) as connection:
-                    check_app_role(connection)
-                    vector = _known(TypeInfo.fetch(connection, "vector"), self._what)
+                with psycopg.connect(self._entry.url, connect_timeout=_CONNECT_SECONDS) as connection:
+                    connection.execute(ENTER, enter_values("app", {}))
+                    check_app_role(connection, login=self._checks_login)
+                    vector = _known(TypeInfo.fetch(connection, "vector"), self._entry.what)
+
+                def configure(connection: Connection) -> None:
+                    register_vector_info(connection, vector)
+                    prepare_nothing_if_pooled(connection)
+
                 self._pool = ConnectionPool(
-                    self._url,
+                    self._entry.url,
                     min_size=1,
                     max_size=self._size,
-                    configure=lambda connection: register_vector_info(connection, vector),
+                    configure=configure,
                     check=ConnectionPool.check_connection,
+                    name=_NAME,
                     open=True,
                     **_PATIENCE,
                 )
@@ -113,8 +137,8 @@ class AppPool:
 class AsyncAppPool:
     """As `AppPool`, for the tasks of one event loop."""
 
-    def __init__(self, url: str, what: str, size: int) -> None:
-        self._url, self._what, self._size = url, what, size
+    def __init__(self, entry: Entry, size: int, checks_login: bool) -> None:
+        self._entry, self._size, self._checks_login = entry, size, checks_login
         self._turns = asyncio.Semaphore(size)
         self._opening = asyncio.Lock()
         self._pool: AsyncConnectionPool[AsyncConnection] | None = None
@@ -123,9 +147,15 @@ class AsyncAppPool:
         """See `AppPool.ask`."""
 
         async def attempt() -> list[list[Any]]:
-            with as_ours(self._what):
-                async with (await self._opened()).connection() as connection:
-                    return await aask(connection, scope, statements)
+            with as_ours(self._entry.what, self._entry.named, self._entry.hint):
+                try:
+                    async with (await self._opened()).connection() as connection:
+                        return await aask(connection, scope, statements)
+                except PoolTimeout:
+                    await (
+                        await psycopg.AsyncConnection.connect(self._entry.url, connect_timeout=_CONNECT_SECONDS)
+                    ).close()
+                    raise
 
         async with self._turn():
             return await AsyncRetrying(**_AGAIN)(attempt)
@@ -146,19 +176,22 @@ class AsyncAppPool:
         async with self._opening:
             if self._pool is None:
                 async with await psycopg.AsyncConnection.connect(
-                    self._url, connect_timeout=_CONNECT_SECONDS
+                    self._entry.url, connect_timeout=_CONNECT_SECONDS
                 ) as connection:
-                    await acheck_app_role(connection)
-                    vector = _known(await TypeInfo.fetch(connection, "vector"), self._what)
+                    await connection.execute(ENTER, enter_values("app", {}))
+                    await acheck_app_role(connection, login=self._checks_login)
+                    vector = _known(await TypeInfo.fetch(connection, "vector"), self._entry.what)
 
                 async def configure(connection: AsyncConnection) -> None:
                     register_vector_info(connection, vector)
+                    await aprepare_nothing_if_pooled(connection)
 
                 pool: AsyncConnectionPool[AsyncConnection] = AsyncConnectionPool(
-                    self._url,
+                    self._entry.url,
                     min_size=1,
                     max_size=self._size,
                     configure=configure,
+                    name=_NAME,
                     check=AsyncConnectionPool.check_connection,
                     open=False,
                     **_PATIENCE,

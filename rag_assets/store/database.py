@@ -6,10 +6,9 @@ import asyncio
 import os
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from threading import Lock
-from typing import Any, Literal
-from urllib.parse import quote
+from typing import Any
 
 import numpy as np
 import psycopg
@@ -20,20 +19,36 @@ from psycopg.types import TypeInfo
 
 from rag_assets.errors import DatabaseRefused, InvalidArgument
 from rag_assets.settings import Settings, load_settings
+from rag_assets.store.actor import current_actor
 from rag_assets.store.app_pool import AppPool, AsyncAppPool
+from rag_assets.store.app_role import check_app_role, check_ingest_role
 from rag_assets.store.failures import available
 from rag_assets.store.ingest_pool import IngestPool
+from rag_assets.store.logins import login_urls
+from rag_assets.store.pooler import prepare_nothing_if_pooled, require_session
 from rag_assets.store.server import start_server
 from rag_assets.store.sql import scalar
-from rag_assets.store.statements import SET_SCOPE, Scope, Statement, scope_values
+from rag_assets.store.statements import (
+    ENTER,
+    SEARCH_PATH,
+    SET_SCOPE,
+    Role,
+    Scope,
+    Statement,
+    enter_values,
+    scope_values,
+)
 from rag_assets.store.statements import Connection as Connection
-
-Role = Literal["owner", "ingest", "app"]
+from rag_assets.store.urls import Entry, checked_url
+from rag_assets.store.urls import describe as describe
+from rag_assets.store.urls import sqlalchemy_url as sqlalchemy_url
+from rag_assets.store.urls import with_database as with_database
 
 MIN_PGVECTOR = (0, 8, 4)  # earlier ones corrupt an HNSW graph under concurrent insert and vacuum
 MIN_POSTGRES = 160000  # GRANT ... WITH INHERIT FALSE, SET TRUE
 _EMBEDDED_DATABASE = "rag"
 _BUILTIN_LOCALE = psycopg.sql.SQL(" LOCALE_PROVIDER builtin BUILTIN_LOCALE 'C.UTF-8' LOCALE 'C.UTF-8'")
+_ENTER_SESSION = f"SELECT set_config('role', %s, false), set_config('search_path', '{SEARCH_PATH}', false)"
 
 
 def _whole(connections: object) -> int:
@@ -43,39 +58,27 @@ def _whole(connections: object) -> int:
     return connections
 
 
-def checked_url(url: str, name: str) -> str:
-    """`url` if it is one that the driver understands.
-
-    Raises:
-        InvalidArgument: it is none. The text does not repeat it, because it may hold a password.
-    """
-    try:
-        if url and "@" not in str(conninfo.conninfo_to_dict(url).get("host", "")):
-            return url
-    except (psycopg.ProgrammingError, TypeError, ValueError, AttributeError):
-        pass  # raised below: in here the error would keep the driver's as its context, which repeats the URL
-    raise InvalidArgument(
-        f"{name} is no connection URL; write it as postgresql://user:password@host/database, "
-        "with special characters of the password as %40 and the like",
-        name,
-    )
-
-
-def with_database(url: str, database: str) -> str:
-    """The same server and options, another database."""
-    return conninfo.make_conninfo(url, dbname=database)
-
-
 class Database:
     """One database of one server, and how to enter it as each role.
 
-    All roles log in through the same URL and switch with the `role` option at connection start, so nothing
-    but the URL has to be configured. Production may give the app its own login: `app_url`.
+    The embedded server has a login for each role. On another server everything may be done through one URL, whose login
+    then switches to the role of each transaction, but for an application's searches: these have a login of their own,
+    `app_url`, because what a session may become, somebody else's words may make it.
     """
 
-    def __init__(self, url: str, app_url: str | None = None, search_connections: int = 8) -> None:
+    def __init__(
+        self,
+        url: str,
+        app_url: str | None = None,
+        search_connections: int = 8,
+        *,
+        ingest_url: str | None = None,
+        operator: bool = False,
+    ) -> None:
         """`search_connections`: how many searches reach the server at a time, from all threads of this process, and
-        from all tasks of an event loop; the others wait for their turn.
+        from all tasks of an event loop; the others wait for their turn. `ingest_url`: a login of its own for ingest.
+        `operator`: for whoever holds the owner's login anyway, at a terminal or in Dagster; without an `app_url`, their
+        searches go through `url` whatever its login may do.
 
         Raises:
             InvalidArgument: a URL is none that the driver understands.
@@ -83,42 +86,74 @@ class Database:
         self.url = checked_url(url, "url")
         self.app_url = checked_url(app_url, "app_url") if app_url else None
         self.search_connections = _whole(search_connections)
+        given: dict[Role, str | None] = {"app": app_url, "ingest": ingest_url}
+        own = login_urls(self.url)
+        # Each with the key in `_names` of what named it.
+        self._logins: dict[Role, tuple[str, str]] = {role: (login, "") for role, login in own.items()}
+        self._logins |= {role: (checked_url(its, f"{role}_url"), role) for role, its in given.items() if its}
+        self._names = {"": "RAG_HOME" if own else "url", "app": "app_url", "ingest": "ingest_url"}
+        self._trusts_login = operator and self.searches_need_a_login
         self._making = Lock()
         self._app: AppPool | None = None
         self._app_process = 0
         self._async_apps: dict[asyncio.AbstractEventLoop, AsyncAppPool] = {}
-        self._ingest = IngestPool(with_role(url, "ingest"), lambda: self.connect("ingest"), self._register_vector)
+        self._ingest = IngestPool(
+            self._entry("ingest").url, lambda: self._opened(self._entry("ingest")), self._prepare_ingest
+        )
+        self._ingest_checked = False
         self._vector_type: TypeInfo | None = None  # asked for once; it takes four round trips
 
     @classmethod
-    def from_settings(cls, settings: Settings | None = None) -> Database:
-        """The server that `DATABASE_URL` names (and `RAG_APP_DATABASE_URL`, if set, for searching), else the
-        embedded one, which is started and given its database if need be.
+    def from_settings(cls, settings: Settings | None = None, *, operator: bool = False) -> Database:
+        """The server that `DATABASE_URL` names (`RAG_APP_DATABASE_URL` for searching and `RAG_INGEST_DATABASE_URL` for
+        ingest, if set), else the embedded one, which is started and given its database if need be. `operator`: as of
+        the constructor.
 
         Raises:
             InvalidArgument: one of these variables is no connection URL.
             DatabaseUnavailable: the embedded server does not start.
         """
         settings = settings or load_settings()
-        if settings.database_url:
-            app_url = settings.app_database_url
-            return cls(
-                checked_url(settings.database_url, "DATABASE_URL"),
-                checked_url(app_url, "RAG_APP_DATABASE_URL") if app_url else None,
-            )
-        return cls(ensure_database(start_server(settings.home), _EMBEDDED_DATABASE))
+        if not settings.database_url:
+            return cls(ensure_database(start_server(settings.home), _EMBEDDED_DATABASE))
+        names = {"": "DATABASE_URL", "app": "RAG_APP_DATABASE_URL", "ingest": "RAG_INGEST_DATABASE_URL"}
+        app_url, ingest_url = settings.app_database_url, settings.ingest_database_url
+        database = cls(
+            checked_url(settings.database_url, names[""]),
+            checked_url(app_url, names["app"]) if app_url else None,
+            ingest_url=checked_url(ingest_url, names["ingest"]) if ingest_url else None,
+            operator=operator,
+        )
+        database._names = names
+        return database
+
+    @property
+    def is_embedded(self) -> bool:
+        """Whether the server is the one of `RAG_HOME`, whose superuser `url` names."""
+        return bool(login_urls(self.url))
+
+    @property
+    def searches_need_a_login(self) -> bool:
+        """Whether an application that searches has to be given a login of its own first."""
+        return "app" not in self._logins
 
     def connect(self, role: Role | None = None, *, autocommit: bool = False) -> Connection:
         """A new connection as `role` (None: as the login user), with vector types registered.
 
         Raises:
-            DatabaseUnavailable: the server does not answer, or refuses the login or the role.
+            DatabaseUnavailable: the server does not answer.
+            DatabaseRefused: it refuses the login or the role; a pooler in transaction mode is in between; or the login
+                of the app or of ingest could do more than that.
         """
-        url = self.app_url if role == "app" and self.app_url else self.url
-        with available("cannot connect to", describe(url)):
-            connection = psycopg.connect(with_role(url, role), autocommit=autocommit, connect_timeout=30)
-            if role is not None:
-                self._register_vector(connection)
+        connection = self._entered(role, autocommit)
+        if role in ("app", "ingest"):
+            try:
+                self._check_login(connection, role)
+            except DatabaseRefused:
+                connection.close()
+                raise
+            if not autocommit:
+                connection.rollback()
         return connection
 
     @contextmanager
@@ -128,8 +163,9 @@ class Database:
 
         Raises:
             DatabaseUnavailable: the server does not answer, or breaks the connection off.
+            DatabaseRefused: as `connect`, but for what the login may do.
         """
-        with available("lost", describe(self.url)), self.connect(role, autocommit=True) as connection:
+        with self._available("lost", role), self._entered(role, autocommit=True) as connection:
             yield connection
 
     @contextmanager
@@ -139,15 +175,64 @@ class Database:
 
         Raises:
             DatabaseUnavailable: the server does not answer, or breaks the transaction off.
+            DatabaseRefused: the login of `ingest_url` could do more than ingest.
         """
-        with available("lost", describe(self.url)), self._ingest.lent() as connection, connection.transaction():
-            set_scope(connection, {"tenant": tenant, "bot": bot})
+        with self._available("lost", "ingest"), self._ingest.lent() as connection, connection.transaction():
+            connection.execute(ENTER, enter_values("ingest", {"tenant": tenant, "bot": bot}, current_actor()))
+            if not self._ingest_checked:
+                self._check_login(connection, "ingest")
+                self._ingest_checked = True
             yield connection
+
+    def _check_login(self, connection: Connection, role: Role) -> None:
+        if role == "app":
+            check_app_role(connection, login=not self._trusts_login)
+        elif role in self._logins:
+            check_ingest_role(connection)
+
+    def _entered(self, role: Role | None, autocommit: bool) -> Connection:
+        """A session that is in `role` from now on."""
+        entry = self._entry(role)
+        with self._available("cannot connect to", role):
+            connection = self._opened(entry, autocommit)
+            try:
+                require_session(connection, entry.url, entry.what, entry.named)
+                if role is not None:
+                    connection.execute(_ENTER_SESSION, [f"rag_{role}"])
+                    if not autocommit:
+                        connection.commit()
+                    self._register_vector(connection)
+            except BaseException:
+                connection.close()
+                raise
+        return connection
+
+    def _opened(self, entry: Entry, autocommit: bool = False) -> Connection:
+        with available("cannot connect to", entry.what, entry.named, entry.hint):
+            return psycopg.connect(entry.url, autocommit=autocommit, connect_timeout=30)
+
+    def _entry(self, role: Role | None) -> Entry:
+        """The login for a role: its own, or else that of `url`."""
+        own = self._logins.get(role) if role else None
+        url, key = own or (self.url, "")
+        named = self._names[key]
+        hint = "Start it with: rag up" if named == "RAG_HOME" else f"Is it running, and is {named} right?"
+        application = f"rag-assets {role}" if role else "rag-assets"
+        return Entry(conninfo.make_conninfo(url, application_name=application), describe(url), named, hint)
+
+    def _available(self, failure: str, role: Role | None) -> AbstractContextManager[None]:
+        entry = self._entry(role)
+        return available(failure, entry.what, entry.named, entry.hint)
+
+    def _prepare_ingest(self, connection: Connection) -> None:
+        prepare_nothing_if_pooled(connection)
+        self._register_vector(connection)
 
     def _register_vector(self, connection: Connection) -> None:
         if self._vector_type is None:
-            self._vector_type = TypeInfo.fetch(connection, "vector")
-            connection.rollback()
+            with connection.transaction():
+                connection.execute(f"SET LOCAL search_path = {SEARCH_PATH}")
+                self._vector_type = TypeInfo.fetch(connection, "vector")
         register_vector_info(connection, self._vector_type)
 
     def ask(self, scope: Scope, statements: Sequence[Statement]) -> list[list[Any]]:
@@ -163,7 +248,7 @@ class Database:
         with self._making:
             # A forked process must not talk over its parent's connections.
             if self._app is None or self._app_process != os.getpid():
-                self._app, self._app_process = AppPool(*self._app_entry()), os.getpid()
+                self._app, self._app_process = AppPool(*self._app_pool()), os.getpid()
             pool = self._app
         return pool.ask(scope, statements)
 
@@ -174,12 +259,11 @@ class Database:
             self._async_apps = {other: pool for other, pool in self._async_apps.items() if not other.is_closed()}
             pool = self._async_apps.get(loop)
             if pool is None:
-                pool = self._async_apps[loop] = AsyncAppPool(*self._app_entry())
+                pool = self._async_apps[loop] = AsyncAppPool(*self._app_pool())
         return await pool.ask(scope, statements)
 
-    def _app_entry(self) -> tuple[str, str, int]:
-        url = self.app_url or self.url
-        return with_role(url, "app"), describe(url), self.search_connections
+    def _app_pool(self) -> tuple[Entry, int, bool]:
+        return self._entry("app"), self.search_connections, not self._trusts_login
 
     def close(self) -> None:
         """Close the connections that threads share; whoever asks again gets new ones."""
@@ -204,29 +288,11 @@ def set_scope(connection: Connection, scope: Scope) -> None:
     connection.execute(SET_SCOPE, scope_values(scope))
 
 
-def with_role(url: str, role: Role | None) -> str:
-    """The same database, entered as one of the roles from the first statement on; None leaves the login's own."""
-    if role is None:
-        return url
+def with_role(url: str, role: Role) -> str:
+    """The same database, entered as one of the roles from the first statement on; not through a pooler."""
     parts = conninfo.conninfo_to_dict(url)
-    options = f"{parts.get('options') or ''} -c role=rag_{role} -c search_path=rag,public,extensions"
+    options = f"{parts.get('options') or ''} -c role=rag_{role} -c search_path={SEARCH_PATH.replace(' ', '')}"
     return conninfo.make_conninfo(url, options=options.strip(), application_name=f"rag-assets {role}")
-
-
-def describe(url: str) -> str:
-    """Host and database of a URL, without user or password."""
-    parts = conninfo.conninfo_to_dict(url)
-    return f"database {parts.get('dbname') or '?'} at {parts.get('host') or 'localhost'}"
-
-
-def sqlalchemy_url(url: str, driver: str = "psycopg2") -> str:
-    """`url` in the form that SQLAlchemy and yoyo take, with its driver named: psycopg2 is Dagster's."""
-    parts = conninfo.conninfo_to_dict(url)
-    user, password = parts.pop("user", "") or "", parts.pop("password", "") or ""
-    database = parts.pop("dbname", "") or ""
-    login = quote(str(user), safe="") + (f":{quote(str(password), safe='')}" if password else "")
-    query = "&".join(f"{key}={quote(str(value), safe='')}" for key, value in parts.items())
-    return f"postgresql+{driver}://{login}@/{quote(str(database), safe='')}?{query}"
 
 
 def ensure_database(url: str, name: str) -> str:

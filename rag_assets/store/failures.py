@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -10,8 +12,34 @@ from psycopg import errors
 
 from rag_assets.errors import DatabaseFailed, DatabaseRefused, DatabaseUnavailable, RagError
 
-_ROLE = "rag_app"
 _NO_SCHEMA = (errors.InvalidSchemaName, errors.UndefinedTable, errors.UndefinedColumn, errors.UndefinedFunction)
+_NO_ROLE = re.compile(r'permission denied to set role "(\w+)"')
+_SEARCHES = re.compile(r"function (search|rag\.search)\b")
+# Before a connection stands, no code tells a server that refuses from one that is away. Each with the way out.
+_REFUSALS = (
+    (r'database "[^"]*" does not exist|no such database', "it names a database that is not there"),
+    (r'role "[^"]*" does not exist|no such user', "it names a login that is not there"),
+    (r"authentication failed|no password supplied|no authentication method", "the server does not accept this login"),
+    (r"is not permitted to log in", "this role may not log in: ALTER ROLE ... LOGIN"),
+    (r"permission denied for database", "this login may not connect to it: GRANT CONNECT ON DATABASE ... TO ..."),
+    (
+        r"no pg_hba\.conf entry|server does not support SSL|SSL required|certificate",
+        "the server admits nobody this way",
+    ),
+    (r"unsupported startup parameter", "a connection pooler takes no options: leave them out"),
+    (r"statement pooling", "a connection pooler has to be in transaction or session mode"),
+    (r"invalid .*value|invalid connection option", "one of its options is wrong"),
+)
+
+
+class _OursAreReported(logging.Filter):
+    """Drops what a pool of ours writes about a server that is away: whoever asks for a connection is told."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return record.levelno >= logging.ERROR or "rag-assets" not in record.getMessage()
+
+
+logging.getLogger("psycopg.pool").addFilter(_OursAreReported())
 
 
 def first_line(error: Exception) -> str:
@@ -20,27 +48,50 @@ def first_line(error: Exception) -> str:
     return lines[0] if lines else type(error).__name__
 
 
-def failure_of(error: psycopg.Error, what: str, doing: str = "the search did not reach") -> RagError:
-    """What an error of the driver means for somebody who works on `what`, a database's description; `doing` begins the
-    text where the server is away."""
+def failure_of(
+    error: psycopg.Error, what: str, doing: str = "the search did not reach", named: str = "its URL", hint: str = ""
+) -> RagError:
+    """What an error of the driver means for somebody who works on `what`, a database's description.
+
+    `doing` begins the text where the server is away, and `hint` ends it; `named` is the setting that names the server.
+    """
     said = first_line(error)
-    if _ROLE in said and isinstance(error, psycopg.OperationalError):  # before the first statement: no code tells it
-        return DatabaseRefused(f"{what} does not let this login search ({said}); grant it the role {_ROLE}")
     if isinstance(error, errors.ReadOnlySqlTransaction):
         return DatabaseRefused(f"{what} is read-only ({said}); ingest into the primary server")
     if isinstance(error, errors.QueryCanceled):  # it would be cancelled again
         return DatabaseFailed(f"{what} took longer than it allows: {said}")
+    if isinstance(error, errors.InvalidCatalogName | errors.InvalidAuthorizationSpecification) or (
+        isinstance(error, psycopg.OperationalError) and error.sqlstate is None
+    ):
+        for pattern, way_out in _REFUSALS:
+            if re.search(pattern, str(error)):
+                return DatabaseRefused(f"{what} cannot be entered ({said}): look at {named}; {way_out}")
     if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
-        return DatabaseUnavailable(f"{doing} {what}: {said}")
+        return DatabaseUnavailable(f"{doing} {what}: {said}{f'. {hint}' if hint else ''}")
     if isinstance(error, _NO_SCHEMA):
         return DatabaseRefused(f"{what} has no rag-assets schema of this version ({said}); bring it there with: rag up")
     if isinstance(error, errors.InsufficientPrivilege):
-        return DatabaseRefused(f"{what} does not let this login do that ({said}); grant it the role {_ROLE}")
+        return _not_granted(what, said)
     return DatabaseFailed(f"{what} failed: {said} ({type(error).__name__})")
 
 
+def _not_granted(what: str, said: str) -> RagError:
+    if missing := _NO_ROLE.search(said):
+        return DatabaseRefused(
+            f"{what} does not let this login work as {missing[1]} ({said}); grant it the role {missing[1]}: "
+            f"GRANT {missing[1]} TO the login, WITH SET TRUE"
+        )
+    if _SEARCHES.search(said):
+        return DatabaseRefused(
+            f"{what} does not let rag_app search ({said}): GRANT EXECUTE ON FUNCTION rag.search TO rag_app"
+        )
+    return DatabaseRefused(
+        f"{what} does not let this login do that ({said}); its roles were granted less than rag up does"
+    )
+
+
 @contextmanager
-def available(failure: str, what: str) -> Iterator[None]:
+def available(failure: str, what: str, named: str = "its URL", hint: str = "") -> Iterator[None]:
     """Around connecting to `what`, a database's description, and working there: errors of the driver leave as ours,
     those of a server that is away beginning with `failure`. What a constraint or a type refuses stays as it is: whoever
     writes knows what it means."""
@@ -49,13 +100,13 @@ def available(failure: str, what: str) -> Iterator[None]:
     except (psycopg.IntegrityError, psycopg.DataError):
         raise
     except psycopg.Error as error:
-        raise failure_of(error, what, failure) from error
+        raise failure_of(error, what, failure, named, hint) from error
 
 
 @contextmanager
-def as_ours(what: str) -> Iterator[None]:
+def as_ours(what: str, named: str = "its URL", hint: str = "") -> Iterator[None]:
     """Errors of the driver inside a search leave as `failure_of` them; around `await` too."""
     try:
         yield
     except psycopg.Error as error:
-        raise failure_of(error, what) from error
+        raise failure_of(error, what, named=named, hint=hint) from error

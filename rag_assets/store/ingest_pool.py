@@ -37,6 +37,7 @@ class IngestPool:
         connection = _taken(pool)
         if connection is None:
             with self._connect() as connection:
+                self._configure(connection)
                 yield connection
             return
         try:

@@ -17,6 +17,7 @@ from rag_assets.store.database import (
     with_role,
 )
 from rag_assets.store.failures import first_line
+from rag_assets.store.logins import has_logins, make_logins
 from rag_assets.store.sql import scalar, scalars
 
 # One number for all processes that migrate; a session lock dies with its process, unlike yoyo's lock row.
@@ -36,10 +37,12 @@ def migrate(database: Database) -> list[str]:
         connection.execute("SELECT pg_advisory_lock(%s)", [_MIGRATION_LOCK])
         connection.execute("SET client_min_messages = warning")
         _bootstrap(connection)
+        if database.is_embedded:
+            make_logins(connection)
         check_server(connection)
         applied = _apply(database.url)
     with database.session("app") as connection:
-        check_app_role(connection)
+        check_app_role(connection, login=not database.searches_need_a_login)
     return applied
 
 
@@ -80,6 +83,8 @@ def is_current(database: Database) -> bool:
     wanted = {path.stem for path in _migrations().glob("*.sql")}
     with database.session() as connection:
         if connection.execute("SELECT FROM pg_roles WHERE rolname = 'rag_owner'").fetchone() is None:
+            return False
+        if database.is_embedded and not has_logins(connection):
             return False
         try:
             connection.execute("SET ROLE rag_owner")

