@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
-from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, get_args
 
@@ -18,6 +16,7 @@ from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from rag_assets.errors import UsageError
+from rag_assets.settings_page import Variable, page_of
 
 _PACKAGE = Path(__file__).resolve().parent
 
@@ -29,38 +28,6 @@ PLACES, PROVIDERS, BATCHES, PARSING, WEB, RUNNING = (
     "Reading the web",
     "Running",
 )
-_INTRODUCTION = """\
-# Configuration
-
-Everything is set by environment variables, and nothing has to be. `rag config` shows what holds and where it comes
-from. A variable is read when it is needed, and one that is blank counts as not set. A value that is not allowed ends
-a command with exit code 2 and the name of the variable. Keys are written nowhere; a profile may name a variable of its
-own for its key (`rag profile add --key-env NAME`).
-
-This page is made by `python -m rag_assets.settings > docs/configuration.md`.
-"""
-
-
-@dataclass(frozen=True)
-class Variable:
-    """One row of the table, in words.
-
-    Attributes:
-        field: of `Settings`.
-        meaning: one sentence without its full stop, in Markdown.
-        default: what holds while the variable is not set, in Markdown.
-        allowed: what a value may be; None: any text.
-        derived: the default follows from another variable.
-    """
-
-    name: str
-    field: str
-    group: str
-    meaning: str
-    default: str
-    allowed: str | None
-    secret: bool
-    derived: bool
 
 
 def _row(name: str, default: Any, group: str, meaning: str, **more: Any) -> Any:
@@ -350,12 +317,7 @@ def variables() -> list[Variable]:
 
 def markdown() -> str:
     """The table as docs/configuration.md."""
-    lines = [_INTRODUCTION]
-    for group, rows in groupby(variables(), key=lambda variable: variable.group):
-        lines += [f"## {group}", "", "| variable | default | meaning |", "|---|---|---|"]
-        lines += [f"| `{row.name}` | {row.default} | {_sentence(row)} |" for row in rows]
-        lines.append("")
-    return "\n".join(lines)
+    return page_of(variables())
 
 
 def bundled(name: str) -> Path:
@@ -404,11 +366,6 @@ def _allowed(field: FieldInfo) -> str | None:
         f"{words[name]} {getattr(part, name):,.0f}" for part in field.metadata for name in words if hasattr(part, name)
     )
     return f"{'a whole number' if int in types else 'a number'} {' and '.join(bounds)}"
-
-
-def _sentence(row: Variable) -> str:
-    allowed = f" ({row.allowed})" if row.allowed else ""
-    return f"{row.meaning}{allowed}." + (" Secret: never printed." if row.secret else "")
 
 
 if __name__ == "__main__":

@@ -15,7 +15,8 @@ from rich.text import Text
 
 from rag_assets.commands.options import Json
 from rag_assets.commands.shell import WRONG_USE, CommandResult, printable
-from rag_assets.settings import Settings, Variable, faults_of, read_variable, variables
+from rag_assets.settings import Settings, faults_of, read_variable, variables
+from rag_assets.settings_page import Variable
 
 _WIDE = 120  # columns from which all fits on one line
 _PASSWORD_OF_USER = re.compile(r"(?<=://)([^:@/?#]*):.*@", re.DOTALL)
