@@ -5,13 +5,14 @@ RagError
 │   ├── InvalidArgument   a value of the wrong kind or out of bounds, with the name of the argument
 │   │   ├── InvalidKey    a tenant, bot or profile key outside [a-z0-9][a-z0-9_-]{0,62}
 │   │   └── ScopeError    a retrieval without a valid scope; nothing was searched
-│   ├── UnknownTenant / UnknownBot / UnknownProfile
+│   ├── UnknownTenant / UnknownBot / UnknownProfile / UnknownRoot
 │   └── InvalidProfile    a profile that could never be built
 ├── DatabaseRefused       a server, schema or role that this product must not run on
 ├── DatabaseUnavailable   no server could be reached or started
 ├── DatabaseFailed        the database failed at something that was well-formed
 ├── SourceError
 │   ├── RootUnreadable    a source root that could not be listed; never the same as an empty one
+│   ├── RootMoved         a new root holds what another one held, which is gone there; nothing was read
 │   ├── UnsupportedFormat no parser takes these bytes
 │   └── ParseError        a file that its parser could not read
 ├── ParserUnavailable     no process could be started to parse files in
@@ -64,6 +65,10 @@ class UnknownProfile(UsageError):
     """No such embedding profile, or none of that name for this bot."""
 
 
+class UnknownRoot(UsageError):
+    """The bot remembers no such source root."""
+
+
 class InvalidProfile(UsageError):
     """A profile whose parts contradict each other or exceed what Postgres can index."""
 
@@ -86,6 +91,10 @@ class SourceError(RagError):
 
 class RootUnreadable(SourceError):
     """A source root could not be listed. Its sources stay as they are."""
+
+
+class RootMoved(SourceError):
+    """A new root holds the files of another one that is gone; nothing was read. The text says how it is moved."""
 
 
 class UnsupportedFormat(SourceError):

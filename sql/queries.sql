@@ -57,14 +57,184 @@ ON CONFLICT (knowledge_space_id, sha256(replace(uri, '\', '\\')::bytea)) DO NOTH
 
 -- list_roots --
 -- The roots of a tenant, or of one bot, oldest first.
-SELECT id, knowledge_space_id AS space_id, tenant_id AS tenant, bot_id AS bot, uri
+SELECT id, knowledge_space_id AS space_id, tenant_id AS tenant, bot_id AS bot, uri, options, scan, scanned_at,
+       next_scan_at, last_error
 FROM rag.source_roots
 WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
 ORDER BY bot_id, created_at, id
 
 -- root_scanned --
--- When the root was looked at, and why it could not be read, if so.
-UPDATE rag.source_roots SET scanned_at = now(), last_error = %(error)s WHERE id = %(root)s
+-- When the root was looked at, what of it could not be read, and what was found, if it could be listed.
+UPDATE rag.source_roots
+SET scanned_at = now(), last_error = %(error)s, scan = coalesce(%(scan)s, scan),
+    next_scan_at = now() + make_interval(secs => %(next_in_s)s::int)
+WHERE id = %(root)s
+
+-- update_root_scan --
+-- What was found there is known otherwise now.
+UPDATE rag.source_roots SET scan = %(scan)s WHERE id = %(root)s
+
+-- set_root_options --
+-- All of them, but for those that are as by default.
+UPDATE rag.source_roots SET options = %(options)s WHERE id = %(root)s
+
+-- count_root_sources --
+-- Without deleted and forgotten ones.
+SELECT count(*) FROM rag.knowledge_sources WHERE root_id = %(root)s AND status NOT IN ('deleted', 'forgotten')
+
+-- count_root_held --
+-- Sources that are held back: those of held files, and those that are gone from their files.
+SELECT count(*) AS sources, min(least(s.held_since, f.held_since)) AS since
+FROM rag.knowledge_sources s
+LEFT JOIN rag.source_files f ON f.root_id = %(root)s AND f.file_hash = s.file_hash AND f.held_since IS NOT NULL
+WHERE s.root_id = %(root)s AND s.status NOT IN ('deleted', 'forgotten')
+  AND (s.held_since IS NOT NULL OR f.root_id IS NOT NULL)
+
+-- hold_files --
+-- Files that are gone and kept, from the first time on that they were.
+UPDATE rag.source_files SET held_since = now()
+WHERE root_id = %(root)s AND file_hash = ANY(%(files)s) AND held_since IS NULL
+
+-- release_files --
+-- Files that are there again.
+UPDATE rag.source_files SET held_since = NULL
+WHERE root_id = %(root)s AND held_since IS NOT NULL AND file_hash <> ALL(%(files)s)
+
+-- hold_sources --
+-- Sources that are gone from their files and kept, from the first time on that they were.
+UPDATE rag.knowledge_sources SET held_since = now() WHERE id = ANY(%(sources)s) AND held_since IS NULL
+
+-- held_files --
+-- Files of a root that are gone and kept, by the hashes of their uris.
+SELECT file_hash FROM rag.source_files WHERE root_id = %(root)s AND held_since IS NOT NULL
+
+-- held_records --
+-- Sources of a root that are gone from their files and kept.
+SELECT id FROM rag.knowledge_sources
+WHERE root_id = %(root)s AND held_since IS NOT NULL AND status NOT IN ('deleted', 'forgotten')
+
+-- share_files --
+-- Files that another root of the space has read, as that one knows them.
+INSERT INTO rag.source_files AS f (
+    knowledge_space_id, tenant_id, bot_id, root_id, file_hash, uri, size, mtime_ns, checksum, parser_version,
+    etag, last_modified, read_at)
+SELECT DISTINCT ON (o.file_hash) o.knowledge_space_id, o.tenant_id, o.bot_id, %(root)s, o.file_hash, o.uri, o.size,
+       o.mtime_ns, o.checksum, o.parser_version, o.etag, o.last_modified, o.read_at
+FROM rag.source_files o
+WHERE o.knowledge_space_id = %(space)s AND o.root_id <> %(root)s AND o.file_hash = ANY(%(files)s)
+  AND o.held_since IS NULL
+ORDER BY o.file_hash, o.mtime_ns DESC
+ON CONFLICT (root_id, file_hash) DO UPDATE SET
+    size = excluded.size, mtime_ns = excluded.mtime_ns, checksum = excluded.checksum,
+    parser_version = excluded.parser_version, etag = excluded.etag, last_modified = excluded.last_modified,
+    read_at = excluded.read_at, held_since = NULL
+
+-- files_of_other_roots --
+-- Of these files of a root, those that another root of the space has too, and does not miss.
+SELECT DISTINCT file_hash FROM rag.source_files
+WHERE knowledge_space_id = %(space)s AND root_id <> %(root)s AND file_hash = ANY(%(files)s) AND held_since IS NULL
+
+-- leave_sources --
+-- The sources of these files belong to another root that has the files.
+UPDATE rag.knowledge_sources s SET root_id = f.root_id
+FROM rag.source_files f
+WHERE s.knowledge_space_id = %(space)s AND s.root_id = %(root)s AND s.file_hash = ANY(%(files)s)
+  AND f.knowledge_space_id = %(space)s AND f.root_id <> %(root)s AND f.file_hash = s.file_hash AND f.held_since IS NULL
+
+-- adopt_files --
+-- Files of a root that lie under another one, which looks at its next scan whether it has them.
+INSERT INTO rag.source_files (
+    knowledge_space_id, tenant_id, bot_id, root_id, file_hash, uri, size, mtime_ns, checksum, parser_version,
+    etag, last_modified, read_at)
+SELECT knowledge_space_id, tenant_id, bot_id, %(by)s, file_hash, uri, size, mtime_ns, checksum, parser_version,
+       etag, last_modified, read_at
+FROM rag.source_files
+WHERE root_id = %(root)s AND (uri = %(uri)s OR starts_with(uri, %(prefix)s))
+ON CONFLICT (root_id, file_hash) DO NOTHING
+
+-- delete_root_sources --
+-- All that a root has; the rows stay until every profile has taken its chunks away.
+UPDATE rag.knowledge_sources
+SET status = 'deleted', progress_percent = 100, error_message = NULL, held_since = NULL, updated_at = now()
+WHERE root_id = %(root)s AND status NOT IN ('deleted', 'forgotten')
+
+-- drop_root --
+-- With what is known of its files; deleted sources remain without a root.
+WITH freed AS (UPDATE rag.knowledge_sources SET root_id = NULL WHERE root_id = %(root)s)
+DELETE FROM rag.source_roots WHERE id = %(root)s
+
+-- rename_root --
+-- What was seen there stays; whether it can be read at its new place is not known yet.
+UPDATE rag.source_roots SET uri = %(uri)s, last_error = NULL WHERE id = %(root)s
+
+-- moved_files_table --
+-- Where the old and the new places of files lie until the end of the transaction that moves them.
+CREATE TEMP TABLE IF NOT EXISTS moved_files (
+    old_uri text, old_hash bytea, new_uri text, new_hash bytea, size bigint, mtime_ns bigint, checksum text,
+    parser_version text, etag text, last_modified text, read_at timestamptz
+) ON COMMIT DROP
+
+-- fill_moved_files --
+-- The hash of a uri is what stands for it in keys.
+INSERT INTO moved_files (old_uri, old_hash, new_uri, new_hash)
+SELECT old, sha256(convert_to(old, 'UTF8')), new, sha256(convert_to(new, 'UTF8'))
+FROM unnest(%(old)s::text[], %(new)s::text[]) AS m (old, new)
+
+-- delete_replaced_sources --
+-- Sources that lie where the moved ones will: the same files, read as others before.
+UPDATE rag.knowledge_sources s
+SET status = 'deleted', progress_percent = 100, error_message = NULL, held_since = NULL, updated_at = now()
+FROM moved_files m
+WHERE s.knowledge_space_id = %(space)s AND s.file_hash = m.new_hash AND s.status NOT IN ('deleted', 'forgotten')
+  AND NOT EXISTS (SELECT FROM moved_files o WHERE o.old_hash = s.file_hash)
+
+-- take_moved_files --
+-- What is known of the files at their old places.
+UPDATE moved_files m
+SET size = f.size, mtime_ns = f.mtime_ns, checksum = f.checksum, parser_version = f.parser_version, etag = f.etag,
+    last_modified = f.last_modified, read_at = f.read_at
+FROM rag.source_files f WHERE f.root_id = %(root)s AND f.file_hash = m.old_hash
+
+-- drop_moved_files --
+-- At both places, for all roots of the space: another root that has one of them reads it as a new file.
+DELETE FROM rag.source_files f USING moved_files m
+WHERE f.knowledge_space_id = %(space)s AND f.file_hash IN (m.old_hash, m.new_hash)
+
+-- put_moved_files --
+-- What is known of the files at their new places.
+INSERT INTO rag.source_files (
+    knowledge_space_id, tenant_id, bot_id, root_id, file_hash, uri, size, mtime_ns, checksum, parser_version,
+    etag, last_modified, read_at)
+SELECT r.knowledge_space_id, r.tenant_id, r.bot_id, r.id, m.new_hash, m.new_uri, m.size, m.mtime_ns, m.checksum,
+       m.parser_version, m.etag, m.last_modified, m.read_at
+FROM moved_files m JOIN rag.source_roots r ON r.id = %(root)s WHERE m.checksum IS NOT NULL
+
+-- move_sources --
+-- The same sources, with the ids that they have, at another place.
+UPDATE rag.knowledge_sources s
+SET file_hash = m.new_hash, root_id = %(root)s,
+    external_id = m.new_uri || substr(s.external_id, length(m.old_uri) + 1),
+    canonical_url = CASE s.canonical_url WHEN m.old_uri THEN m.new_uri ELSE s.canonical_url END,
+    name = CASE s.name WHEN m.old_uri THEN m.new_uri ELSE s.name END
+FROM moved_files m
+WHERE s.knowledge_space_id = %(space)s AND s.file_hash = m.old_hash
+
+-- merge_root_files --
+-- What is known of files that only the other root has.
+UPDATE rag.source_files f SET root_id = %(into)s
+WHERE f.root_id = %(root)s
+  AND NOT EXISTS (SELECT FROM rag.source_files o WHERE o.root_id = %(into)s AND o.file_hash = f.file_hash)
+
+-- merge_root_sources --
+-- All of them, deleted ones too.
+UPDATE rag.knowledge_sources SET root_id = %(into)s WHERE root_id = %(root)s
+
+-- kept_source_ids --
+-- Ids of sources by what they are called now, those of deleted ones first; and whose the ids are that would be derived.
+SELECT id, external_id, knowledge_space_id = %(space)s AND file_hash = ANY(%(files)s) AS is_at_place
+FROM rag.knowledge_sources
+WHERE knowledge_space_id = %(space)s AND file_hash = ANY(%(files)s) OR id = ANY(%(derived)s)
+ORDER BY status <> 'deleted'
 
 -- add_spec --
 -- A profile is never changed: one of the same name stays as it is.
@@ -144,7 +314,8 @@ SELECT EXISTS (SELECT FROM rag.embedding_profiles
 
 -- file_states --
 -- What is known of each file of a root since it was read.
-SELECT uri, size, mtime_ns, checksum, parser_version, etag, last_modified FROM rag.source_files WHERE root_id = %(root)s
+SELECT uri, size, mtime_ns, checksum, parser_version, etag, last_modified, held_since IS NOT NULL AS held
+FROM rag.source_files WHERE root_id = %(root)s
 
 -- forget_files --
 -- Files that are gone, by the hash of their uri.
@@ -200,7 +371,7 @@ ON CONFLICT (id) DO UPDATE SET
                   WHERE sp.source_id = s.id AND sp.status = 'ready' AND sp.checksum = excluded.checksum) AS served)),
     error_message = excluded.error_message, failed_stage = excluded.failed_stage, locale = excluded.locale,
     content_type = excluded.content_type, metadata = excluded.metadata, media = excluded.media, updated_at = now(),
-    missing_since = NULL, forgotten = NULL
+    missing_since = NULL, forgotten = NULL, held_since = NULL
 WHERE (excluded.status <> 'failed' OR s.status = 'deleted')
   AND (s.status <> 'forgotten' OR s.id IN (SELECT t.id FROM staged_sources t WHERE t.revives))
 
@@ -213,9 +384,10 @@ FROM staged_sources f WHERE f.id = s.id AND f.status = 'failed' AND s.status <> 
 
 -- relabel_sources --
 -- Versions that are stored, as they are called and stand now. That is no other version.
-UPDATE rag.knowledge_sources s SET name = m.name, metadata = m.metadata::jsonb, missing_since = NULL
+UPDATE rag.knowledge_sources s SET name = m.name, metadata = m.metadata::jsonb, missing_since = NULL, held_since = NULL
 FROM unnest(%(sources)s::uuid[], %(names)s::text[], %(metadata)s::text[]) AS m (id, name, metadata)
-WHERE m.id = s.id AND (s.name <> m.name OR s.metadata <> m.metadata::jsonb OR s.missing_since IS NOT NULL)
+WHERE m.id = s.id AND (s.name <> m.name OR s.metadata <> m.metadata::jsonb OR s.missing_since IS NOT NULL
+                       OR s.held_since IS NOT NULL)
 
 -- hide_sources --
 -- Since when they are not seen in their file, while a part of it cannot be read.
@@ -269,11 +441,12 @@ VALUES (%(space)s, %(tenant)s, %(bot)s, %(root)s, %(file_hash)s, %(uri)s, %(size
 ON CONFLICT (root_id, file_hash) DO UPDATE SET
     size = excluded.size, mtime_ns = excluded.mtime_ns, checksum = excluded.checksum,
     parser_version = excluded.parser_version, etag = excluded.etag, last_modified = excluded.last_modified,
-    read_at = excluded.read_at
+    read_at = excluded.read_at, held_since = NULL
 
 -- delete_sources --
 -- The rows stay until every profile has taken its chunks away.
-UPDATE rag.knowledge_sources SET status = 'deleted', progress_percent = 100, error_message = NULL, updated_at = now()
+UPDATE rag.knowledge_sources
+SET status = 'deleted', progress_percent = 100, error_message = NULL, held_since = NULL, updated_at = now()
 WHERE knowledge_space_id = %(space)s AND id = ANY(%(sources)s) AND status NOT IN ('deleted', 'forgotten')
 
 -- confirm_forgotten --

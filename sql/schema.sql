@@ -362,6 +362,7 @@ CREATE TABLE rag.knowledge_sources (
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     updated_at timestamp with time zone DEFAULT now() NOT NULL,
     media jsonb,
+    held_since timestamp with time zone,
     missing_since timestamp with time zone,
     forgotten jsonb,
     CONSTRAINT knowledge_sources_check CHECK (((scope_type = 'user'::text) = (scope_user_id IS NOT NULL))),
@@ -1279,6 +1280,7 @@ CREATE TABLE rag.source_files (
     parser_version text NOT NULL,
     etag text,
     last_modified text,
+    held_since timestamp with time zone,
     read_at timestamp with time zone
 );
 
@@ -1314,7 +1316,10 @@ CREATE TABLE rag.source_roots (
     uri text NOT NULL,
     last_error text,
     scanned_at timestamp with time zone,
-    created_at timestamp with time zone DEFAULT now() NOT NULL
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    options jsonb DEFAULT '{}'::jsonb NOT NULL,
+    next_scan_at timestamp with time zone,
+    scan jsonb
 );
 
 ALTER TABLE ONLY rag.source_roots FORCE ROW LEVEL SECURITY;
@@ -1469,6 +1474,8 @@ CREATE INDEX knowledge_chunks_text ON ONLY rag.knowledge_chunks USING btree (rag
 CREATE INDEX knowledge_sources_file ON rag.knowledge_sources USING btree (knowledge_space_id, file_hash);
 
 CREATE INDEX knowledge_sources_private ON rag.knowledge_sources USING btree (knowledge_space_id) WHERE (scope_type = 'user'::text);
+
+CREATE INDEX knowledge_sources_root ON rag.knowledge_sources USING btree (root_id);
 
 CREATE INDEX page_signatures_space ON rag.page_signatures USING btree (knowledge_space_id);
 

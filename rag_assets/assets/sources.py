@@ -6,13 +6,15 @@ from collections.abc import Sequence
 
 import dagster as dg
 
-from rag_assets.assets.metadata import MAX_FAILURES, bots_table, failures_table
+from rag_assets.assets.metadata import MAX_FAILURES, bots_table, failures_table, records_table
 from rag_assets.assets.steps import OWNERS, IngestConfig, working
+from rag_assets.ingest.losses import HeldLoss, held_losses
 from rag_assets.ingest.sources import sync_sources
 from rag_assets.partitions import tenants
 from rag_assets.resources import Postgres
 from rag_assets.runs.reports import hand_over
 from rag_assets.store.overview import BotSources, FailedSource, failed_sources, sources_by_bot
+from rag_assets.store.roots import Root, RootScan, list_roots
 
 
 @dg.asset(
@@ -26,7 +28,13 @@ from rag_assets.store.overview import BotSources, FailedSource, failed_sources, 
             asset="sources",
             description="Every root could be listed and every file in it could be read.",
             partitions_def=tenants,
-        )
+        ),
+        dg.AssetCheckSpec(
+            "no_mass_loss",
+            asset="sources",
+            description="Nothing is held back: of no root so many sources are gone that a fault is likelier.",
+            partitions_def=tenants,
+        ),
     ],
 )
 # Where an asset has checks, Dagster knows the bare class alone.
@@ -35,13 +43,17 @@ def sources(context: dg.AssetExecutionContext, config: IngestConfig, postgres: P
     are marked as deleted. What cannot be read is recorded and stays as it was."""
     with working(context) as step:
         database, tenant = postgres.database(), context.partition_key
-        report = sync_sources(database, tenant, config.bot or None)
+        report = sync_sources(database, tenant, config.bot or None, confirm_loss=config.confirm_loss)
         hand_over(report)
         with database.work(tenant) as connection:
             bots = sources_by_bot(connection, tenant)
             failures = failed_sources(connection, tenant, MAX_FAILURES)
+            roots = list_roots(connection, tenant)
     for root in report.unreadable_roots:
         context.log.warning(f"root {root.name} of bot {root.bot} is kept as it was: {root.error}")
+    held = held_losses(roots)
+    for loss in held:
+        context.log.warning(str(loss))
     return dg.MaterializeResult(
         metadata={
             "ready": report.changed,
@@ -56,11 +68,30 @@ def sources(context: dg.AssetExecutionContext, config: IngestConfig, postgres: P
             "failures": failures_table(failures),
             "sources": sum(bot.sources for bot in bots),
             "bots": bots_table(bots),
+            "root_states": records_table([_root_row(root) for root in roots]),
+            "held": sum(loss.held.sources for loss in held),
             "run_bot": config.bot or "all",
             "seconds": step.seconds,
         },
-        check_results=[_readable(bots, failures)],
+        check_results=[_readable(bots, failures), _no_mass_loss(held)],
     )
+
+
+def _root_row(root: Root) -> dict[str, str | int]:
+    scan = root.scan or RootScan()
+    skipped = [f"{reason}: {one.count} ({', '.join(one.examples)})" for reason, one in scan.skipped.items()]
+    return {
+        "bot": root.bot,
+        "root": root.uri,
+        "last scan": f"{root.scanned_at:%Y-%m-%d %H:%M:%S}" if root.scanned_at else "never",
+        "next scan": f"{root.next_scan_at:%Y-%m-%d %H:%M:%S}" if root.next_scan_at else "at each look",
+        "files": scan.files,
+        "sources": scan.sources,
+        "bytes": scan.bytes,
+        "held": scan.held.sources if scan.held else 0,
+        "skipped": "; ".join(skipped),
+        "error": root.last_error or "",
+    }
 
 
 def _readable(bots: Sequence[BotSources], failures: Sequence[FailedSource]) -> dg.AssetCheckResult:
@@ -74,5 +105,20 @@ def _readable(bots: Sequence[BotSources], failures: Sequence[FailedSource]) -> d
             "failed": sum(bot.failed for bot in bots),
             "unreadable_roots": sum(bot.unreadable_roots for bot in bots),
             "failures": failures_table(failures),
+        },
+    )
+
+
+def _no_mass_loss(held: Sequence[HeldLoss]) -> dg.AssetCheckResult:
+    return dg.AssetCheckResult(
+        check_name="no_mass_loss",
+        passed=not held,
+        severity=dg.AssetCheckSeverity.ERROR,
+        description="; ".join(map(str, held)) or None,
+        metadata={
+            "held": sum(loss.held.sources for loss in held),
+            "roots": records_table(
+                [{"bot": one.bot, "root": one.root, "held": one.held.sources, "of": one.held.of} for one in held]
+            ),
         },
     )

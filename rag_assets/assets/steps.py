@@ -44,10 +44,11 @@ else:
 
 class IngestConfig(dg.Config):
     """What a run is limited to; an empty `bot` means all bots of the tenant. `batch`: embed through the provider's
-    batch API, whatever the profile's settings say."""
+    batch API, whatever the profile's settings say. `confirm_loss`: what is gone has gone on purpose, however much."""
 
     bot: Text = ""
     batch: Flag = False
+    confirm_loss: Flag = False
 
 
 class Step:

@@ -54,7 +54,7 @@ def _look_at_root(database: Database, root: Root, look: Look) -> list[object]:
     with database.work(root.tenant) as connection:
         known = file_states(connection, root)
     try:
-        listing = scan_root(root.uri, known)
+        listing = scan_root(root.uri, known, root.options)
     except (SourceError, OSError) as error:
         look.warnings.append(f"root {root.uri} of {root.tenant}/{root.bot} could not be listed: {error}")
         return []

@@ -2,21 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from rag_assets.commands.bars import shown
-from rag_assets.commands.options import Bot, Json, Tenant, key
+from rag_assets.commands.options import (
+    AllFolders,
+    Bot,
+    Encoding,
+    Exclude,
+    GitIgnore,
+    Include,
+    Json,
+    NoIndex,
+    Tenant,
+    given_options,
+    key,
+)
 from rag_assets.commands.plan import no_roots, plan_payload, price_payload, show_failures, show_plan
 from rag_assets.commands.session import ready_database
-from rag_assets.commands.shell import CommandResult
+from rag_assets.commands.shell import FAILED, CommandResult, printable
 from rag_assets.embedding.profiles import DEFAULT_PROFILE
+from rag_assets.errors import UsageError
 from rag_assets.ingest.batch_api.backlog import require_batches
 from rag_assets.ingest.plan import Demand, exists, make_plan, price_of
+from rag_assets.ingest.roots import checked_options, forget_unread
 from rag_assets.ingest.start import start
 from rag_assets.settings import Settings, load_settings
 from rag_assets.sources.roots import resolve_roots
@@ -28,6 +45,18 @@ from rag_assets.store.tenants import spaces_of
 
 if TYPE_CHECKING:
     from rag_assets.launch.ingest import IngestOutcome
+
+
+@dataclass(frozen=True)
+class IngestFlags:
+    """Through the provider's `batch` API; roots that look moved taken `as_new` ones; what is gone is so on purpose."""
+
+    batch: bool = False
+    as_new: bool = False
+    confirm_loss: bool = False
+
+
+DEFAULT_FLAGS = IngestFlags()
 
 
 def ingest(
@@ -53,24 +82,40 @@ def ingest(
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Also read unchanged files again that failed or held no text.")
     ] = False,
+    exclude: Exclude = None,
+    include: Include = None,
+    gitignore: GitIgnore = None,
+    all_folders: AllFolders = None,
+    noindex: NoIndex = None,
+    encoding: Encoding = None,
+    as_new: Annotated[
+        bool, typer.Option("--as-new", help="Take a PATH for a new root, though it looks like one that was moved.")
+    ] = False,
+    confirm_loss: Annotated[
+        bool, typer.Option("--confirm-loss", help="What is gone has gone on purpose, however much it is.")
+    ] = False,
     as_json: Json = False,
 ) -> CommandResult:
     """Bring what a bot knows up to date with its sources.
 
-    A PATH is remembered; without one, all remembered roots are scanned. An unknown tenant or bot is created
-    when a PATH is given. A source that cannot be read is listed as failed and does not stop the others: the
-    exit code stays 0.
+    A PATH is remembered, with what it is told; without one, all remembered roots are scanned. An unknown tenant or bot
+    is created when a PATH is given. A source that cannot be read is listed as failed and does not stop the others: the
+    exit code stays 0. It is 1 where most of a root is gone at once: that is kept until it is back, or confirmed.
     """
     roots = resolve_roots(paths or [])
+    options = checked_options(given_options(exclude, include, gitignore, all_folders, noindex, encoding))
+    if options and not roots:
+        raise UsageError("options of a root go with a PATH; those of a remembered one are changed by: rag root set")
     settings = load_settings()
     with ready_database(settings) as database, shown(silent=as_json):
         if dry_run:
-            return _dry_run(database, tenant, bot, roots, profile)
+            return _dry_run(database, tenant, bot, roots, profile, options)
         if retry_failed:
             _forget_unread(database, tenant, bot)
-        name, outcome = ingest_roots(database, settings, tenant, bot, roots, profile, batch)
+        flags = IngestFlags(batch, as_new, confirm_loss)
+        name, outcome = ingest_roots(database, settings, tenant, bot, roots, profile, flags, options)
     payload = outcome_payload(tenant, bot, name, outcome)
-    return CommandResult(payload, lambda console: show_outcome(console, payload))
+    return CommandResult(payload, lambda console: show_outcome(console, payload), FAILED if outcome.held else 0)
 
 
 def _forget_unread(database: Database, tenant: str, bot: str) -> None:
@@ -85,23 +130,25 @@ def ingest_roots(
     bot: str,
     roots: Sequence[str],
     profile: str | None = None,
-    batch: bool = False,
+    flags: IngestFlags = DEFAULT_FLAGS,
+    options: Mapping[str, Any] = MappingProxyType({}),
 ) -> tuple[str, IngestOutcome]:
-    """Remember the roots, enable the profile for the bot, and materialize both on the Dagster instance.
+    """Remember the roots and what they are told, enable the profile for the bot, and materialize both in Dagster.
 
-    Returns the profile's name and what was done.
+    Returns the profile's name and what was done. A root that is new and cannot be read is not remembered.
 
     Raises:
-        UnknownTenant, UnknownBot, UnknownProfile, UsageError: before anything is written.
+        UnknownTenant, UnknownBot, UnknownProfile, UsageError, RootMoved: before anything is written.
         RagError: a run failed.
     """
     name = _checked_profile(database, tenant, bot, roots, profile)
-    if batch:
+    if flags.batch:
         _require_batches(database, name)
-    start(database, tenant, bot, name, roots)
+    start(database, tenant, bot, name, roots, options, flags.as_new)
     from rag_assets.launch.ingest import materialize_ingest  # loads Dagster, which a dry run and a refusal do without
 
-    return name, materialize_ingest(database, settings, tenant, bot, name, batch)
+    outcome = materialize_ingest(database, settings, tenant, bot, name, flags.batch, flags.confirm_loss)
+    return name, replace(outcome, forgotten_roots=tuple(forget_unread(database, tenant, bot, roots)))
 
 
 def _require_batches(database: Database, name: str) -> None:
@@ -124,11 +171,18 @@ def _checked_profile(database: Database, tenant: str, bot: str, roots: Sequence[
         return get_spec(connection, profile).name
 
 
-def _dry_run(database: Database, tenant: str, bot: str, roots: Sequence[str], profile: str | None) -> CommandResult:
+def _dry_run(
+    database: Database,
+    tenant: str,
+    bot: str,
+    roots: Sequence[str],
+    profile: str | None,
+    options: Mapping[str, Any],
+) -> CommandResult:
     name = _checked_profile(database, tenant, bot, roots, profile)
     with database.work() as connection:
         spec = get_spec(connection, name)
-    plan = make_plan(database, tenant, bot, roots, Demand(database, tenant, spec))
+    plan = make_plan(database, tenant, bot, roots, Demand(database, tenant, spec), options)
     price = price_of(database, tenant, spec, plan.work)
     payload = {
         "dry_run": True,
@@ -164,6 +218,19 @@ def outcome_payload(tenant: str, bot: str, profile: str, outcome: IngestOutcome)
         "run_ids": list(outcome.run_ids),
         "activated": outcome.activated,
         "failures": [{"source": one.name, "error": one.error} for one in outcome.failures],
+        "held": [
+            {
+                "root": one.root,
+                "sources": one.held.sources,
+                "of": one.held.of,
+                "since": one.held.since.isoformat(),
+                "message": str(one),
+            }
+            for one in outcome.held
+        ],
+        "skipped": dict(outcome.skipped),
+        "unreadable_roots": [{"root": one.name, "error": one.error} for one in outcome.unreadable_roots],
+        "forgotten_roots": list(outcome.forgotten_roots),
     }
 
 
@@ -189,4 +256,11 @@ def show_outcome(console: Console, payload: dict[str, Any]) -> None:
         )
     if payload["activated"]:
         console.print(f"{payload['profile']} is now the active profile of this bot", markup=False)
+    if payload["skipped"]:
+        reasons = ", ".join(f"{reason}: {count:,}" for reason, count in payload["skipped"].items())
+        console.print(f"files that are not read: {reasons}", markup=False)
     show_failures(console, "failed", [(item["source"], item["error"]) for item in payload["failures"]])
+    for root in payload["forgotten_roots"]:
+        console.print(Text(f"{printable(root)} could not be read, and is not remembered", style="red"), soft_wrap=True)
+    for held in payload["held"]:
+        console.print(Text(f"held back: {printable(held['message'])}", style="bold red"), soft_wrap=True)

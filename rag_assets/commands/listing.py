@@ -77,6 +77,34 @@ _GROUPS: tuple[tuple[str, str, tuple[_Row, ...]], ...] = (  # name, summary, com
         ),
     ),
     (
+        "root",
+        "Source roots: the folders, files and addresses that a bot's sources come from. `rag ingest PATH` adds one.",
+        (
+            (
+                "list",
+                "roots:list_command",
+                "List the source roots of a tenant's bots: when each was looked at, what is there, and what is wrong.",
+            ),
+            ("show", "roots:show", "Show what a root was told, what its last scan found, and what is held back of it."),
+            ("set", "roots:set_command", "Change what a root was told; what is not named stays."),
+            (
+                "move",
+                "roots:move",
+                "Say that a root lies somewhere else now: its sources keep their ids, and nothing is embedded again.",
+            ),
+            (
+                "confirm",
+                "roots:confirm",
+                "Say that what is held back of a root has gone on purpose: it is withdrawn.",
+            ),
+            (
+                "remove",
+                "roots:remove",
+                "Forget a root, and withdraw its sources, but for those that lie under another root of the bot.",
+            ),
+        ),
+    ),
+    (
         "profile",
         "Embedding profiles: how text becomes vectors.",
         (

@@ -31,6 +31,58 @@ AnyBot = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout, and nothing else there.")]
 
 
+Exclude = Annotated[
+    list[str] | None,
+    typer.Option("--exclude", metavar="PATTERN", help="Leave out what matches, as in a .gitignore. May be repeated."),
+]
+Include = Annotated[
+    list[str] | None,
+    typer.Option("--include", metavar="PATTERN", help="Read only what matches one of these. May be repeated."),
+]
+GitIgnore = Annotated[
+    bool | None,
+    typer.Option("--gitignore/--no-gitignore", help="Obey .gitignore files below the root.", show_default=False),
+]
+AllFolders = Annotated[
+    bool | None,
+    typer.Option(
+        "--all-folders/--no-all-folders",
+        help="Read folders that programs fill, too: node_modules, build outputs and the like.",
+        show_default=False,
+    ),
+]
+NoIndex = Annotated[
+    bool | None,
+    typer.Option(
+        "--noindex/--no-noindex", help="Read web pages that ask not to be indexed: one's own.", show_default=False
+    ),
+]
+Encoding = Annotated[
+    str | None,
+    typer.Option("--encoding", help="Of text files that do not say theirs. (default: found out)", show_default=False),
+]
+
+
+def given_options(
+    exclude: list[str] | None,
+    include: list[str] | None,
+    gitignore: bool | None,
+    all_folders: bool | None,
+    noindex: bool | None,
+    encoding: str | None,
+) -> dict[str, object]:
+    """The options of a root that were given, by their names."""
+    given: dict[str, object] = {
+        "exclude": tuple(exclude) if exclude else None,
+        "include": tuple(include) if include else None,
+        "gitignore": gitignore,
+        "all_folders": all_folders,
+        "noindex": noindex,
+        "encoding": encoding,
+    }
+    return {name: value for name, value in given.items() if value is not None}
+
+
 class SearchMode(StrEnum):
     """How to search."""
 

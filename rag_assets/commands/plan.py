@@ -71,6 +71,7 @@ def plan_payload(found: Plan) -> dict[str, Any]:
     return {
         "files": {name: getattr(found, name) for name in ("new", "changed", "unchanged", "gone", "skipped")},
         **vars(found.work),
+        "held": found.held,
         "exact": found.exact,
         "unreadable": [{"source": name, "error": error} for name, error in found.unreadable],
     }
@@ -116,6 +117,8 @@ def show_plan(console: Console, payload: dict[str, Any]) -> None:
     ):
         table.add_row(label, str(payload["files"][name]))
     console.print(table)
+    if payload["held"]:
+        console.print(f"gone and to be kept, as so many at once look like a fault: {payload['held']:,} sources")
     about = "" if payload["exact"] else "about "
     console.print(
         f"to publish: {about}{payload['sources']:,} sources, {payload['chunks']:,} chunks, {payload['tokens']:,} tokens"

@@ -11,6 +11,7 @@ from rag_assets.chunking.repeated_pages import Page
 from rag_assets.documents.model import Document
 from rag_assets.embedding.profiles import EmbeddingProfile
 from rag_assets.errors import UnknownBot, UnknownTenant
+from rag_assets.ingest.losses import RecordLosses, sources_before
 from rag_assets.ingest.repeated_pages import Pages, compared, concerns_pages
 from rag_assets.ingest.root_changes import RootChanges
 from rag_assets.ingest.staging import FileRead, is_batch, is_same, staged_sources, stays_forgotten
@@ -19,6 +20,7 @@ from rag_assets.store.database import Connection
 from rag_assets.store.pages import page_texts, served_versions, stored_pages
 from rag_assets.store.profiles import built_profiles
 from rag_assets.store.roots import Root
+from rag_assets.store.source_ids import with_kept_ids
 from rag_assets.store.sources import (
     PendingSource,
     SourceState,
@@ -113,17 +115,24 @@ class _Ahead:
         for number, scan in enumerate(self._scans):
             for uri in scan.changes.gone:
                 self._gone |= self._old[hash_uri(uri)].keys()
+            losses = RecordLosses(scan.root, sources_before(self._connection, scan.root))
             batch, together = 0, list[FileRead]()
             for read in scan.read:
                 if not read.is_touched:
-                    self._decide_file(read, staged_sources(self._space, read, with_media), (number, batch))
+                    staged = staged_sources(self._space, read, with_media)
+                    staged = with_kept_ids(self._connection, self._space, staged)
+                    self._decide_file(read, staged, losses, (number, batch))
                 together.append(read)
                 if is_batch(together):
                     batch, together = batch + 1, []
 
-    def _decide_file(self, read: FileRead, staged: Sequence[StagedSource], batch: tuple[int, int]) -> None:
+    def _decide_file(
+        self, read: FileRead, staged: Sequence[StagedSource], losses: RecordLosses, batch: tuple[int, int]
+    ) -> None:
         old = self._old[hash_uri(read.file.uri)]
-        self._gone |= set(vanished(staged, old.values()).gone)
+        gone = vanished(staged, old.values()).gone
+        if not losses.holds(gone, old, staged):
+            self._gone |= set(gone)
         for source in staged:
             before = old.get(source.id)
             if before is not None and stays_forgotten(source, before):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any
 
 from rag_assets.documents.model import Record, embedding_text
 from rag_assets.embedding.cached import content_hash, media_hash
@@ -13,16 +15,18 @@ from rag_assets.embedding.profiles import EmbeddingProfile
 from rag_assets.errors import RootUnreadable
 from rag_assets.ingest.chunks import CutSource, cut_source
 from rag_assets.ingest.dry_sync import NOWHERE, ScannedRoot, look_ahead, space_of
+from rag_assets.ingest.losses import find_gone, lost_files, sources_before
 from rag_assets.ingest.repeated_pages import Pages
 from rag_assets.ingest.root_changes import RootChanges, decide
 from rag_assets.ingest.staging import FileRead, read_file
 from rag_assets.progress import stage
-from rag_assets.sources.scan import scan_root
+from rag_assets.sources.options import RootOptions
+from rag_assets.sources.scan import RootListing, scan_root
 from rag_assets.store.cache import known_hashes
 from rag_assets.store.database import Connection, Database
 from rag_assets.store.limits import Mode, profile_settings, rate_limits, spent_usd
-from rag_assets.store.roots import Root, list_roots
-from rag_assets.store.sources import FileState, PendingSource, file_states
+from rag_assets.store.roots import Root, files_elsewhere, list_roots
+from rag_assets.store.sources import FileState, PendingSource, file_states, hash_uri
 from rag_assets.store.tenants import list_bots, list_tenants
 
 SAMPLE_FILES = 200  # of the files to read, so many are read and cut to estimate the rest
@@ -58,13 +62,14 @@ class Plan:
     unchanged: int = 0
     gone: int = 0
     skipped: int = 0  # no parser takes them
+    held: int = 0  # sources of files that are gone and would be kept, as so many at once look like a fault
     work: PlannedWork = field(default_factory=PlannedWork)
     exact: bool = True
     unreadable: list[tuple[str, str]] = field(default_factory=list)  # root or path, and why
 
     def add(self, other: Plan) -> None:
         """Add another bot's plan."""
-        for name in ("new", "changed", "unchanged", "gone", "skipped"):
+        for name in ("new", "changed", "unchanged", "gone", "skipped", "held"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.work.add(other.work)
         self.exact &= other.exact
@@ -167,17 +172,27 @@ def price_of(database: Database, tenant: str, profile: EmbeddingProfile, work: P
 class _Scan:
     root: Root
     known: dict[str, FileState]
+    listing: RootListing
     changes: RootChanges
 
 
-def make_plan(database: Database, tenant: str, bot: str, given: Sequence[str], demand: Demand) -> Plan:
-    """Look at the remembered roots and the `given` ones, and at what the profile has not published yet."""
+def make_plan(
+    database: Database,
+    tenant: str,
+    bot: str,
+    given: Sequence[str],
+    demand: Demand,
+    options: Mapping[str, Any] = MappingProxyType({}),
+) -> Plan:
+    """Look at the remembered roots and the `given` ones, which would be told `options`, and at what the profile has not
+    published yet."""
     plan = Plan()
     with database.work(tenant) as connection:
         roots = list_roots(connection, tenant, bot)
         space = space_of(connection, tenant, bot)
         known = {root.uri for root in roots}
         roots += [Root(NOWHERE, space, tenant, bot, uri) for uri in dict.fromkeys(given) if uri not in known]
+        roots = [_told(root, options) if root.uri in given else root for root in roots]
         covered: set[str] = set()
         scans = [scan for root in roots if (scan := _scan(connection, root, plan, covered)) is not None]
     _count_files(plan, scans)
@@ -186,6 +201,7 @@ def make_plan(database: Database, tenant: str, bot: str, given: Sequence[str], d
     plan.exact = step == 1
     looked = _look_into(plan, scans, step)
     with database.work(tenant) as connection:
+        looked = [_hold_back(connection, scan, one, plan) for scan, one in zip(scans, looked, strict=True)]
         ahead = look_ahead(connection, tenant, bot, demand.profile, looked)
     plan.work.add(demand.of(ahead.stored, ahead.pages))
     read = sum(len(scan.read) for scan in looked)
@@ -202,7 +218,7 @@ def _scan(connection: Connection, root: Root, plan: Plan, covered: set[str]) -> 
     """Look at one root; files in `covered`, which it extends, are another root's."""
     known = file_states(connection, root)
     try:
-        listing = scan_root(root.uri, known)
+        listing = scan_root(root.uri, known, root.options)
     except RootUnreadable as error:
         plan.unreadable.append((root.uri, str(error)))
         return None
@@ -210,7 +226,27 @@ def _scan(connection: Connection, root: Root, plan: Plan, covered: set[str]) -> 
     plan.unreadable += [(error.path, error.message) for error in listing.errors]
     changes = decide(listing, known, covered)
     covered |= {file.uri for file in listing.files}
-    return _Scan(root, known, changes)
+    return _Scan(root, known, listing, changes)
+
+
+def _told(root: Root, options: Mapping[str, Any]) -> Root:
+    return replace(root, options=RootOptions.model_validate({**root.options.model_dump(), **options}))
+
+
+def _hold_back(connection: Connection, scan: _Scan, looked: ScannedRoot, plan: Plan) -> ScannedRoot:
+    """Leave what a scan would hold back out of what is gone."""
+    root, changes = scan.root, scan.changes
+    hashes = [hash_uri(uri) for uri in (*changes.gone, *changes.held)]
+    if not hashes:
+        return looked
+    states = scan.known | {read.file.uri: read.state for read in looked.read if read.state is not None}
+    gone = find_gone(connection, root, changes, states, files_elsewhere(connection, root, hashes))
+    lost, is_held = lost_files(root, scan.listing, changes, gone, sources_before(connection, root))
+    kept = set(lost) if is_held else set()
+    plan.held += sum(source.file_hash in kept for source in gone.sources)
+    away = tuple(uri for file, uri in gone.files.items() if file not in kept)
+    plan.gone += len(away) - len(changes.gone)
+    return replace(looked, changes=replace(changes, gone=away))
 
 
 def _count_files(plan: Plan, scans: Iterable[_Scan]) -> None:

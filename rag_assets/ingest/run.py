@@ -11,6 +11,7 @@ from rag_assets.errors import InvalidArgument
 from rag_assets.ingest.chunks import ChunkReport, chunk_pending
 from rag_assets.ingest.embeddings import EmbedReport, embed_chunks
 from rag_assets.ingest.publication import PublishReport, publish_chunks
+from rag_assets.ingest.roots import forget_unread
 from rag_assets.ingest.sources import SyncReport, sync_sources
 from rag_assets.ingest.start import prepare, start
 from rag_assets.keys import check_key
@@ -40,6 +41,8 @@ def ingest(
     roots: Sequence[str | Path] = (),
     *,
     batch: bool = False,
+    as_new: bool = False,
+    confirm_loss: bool = False,
 ) -> IngestReport:
     """Scan the bot's roots and bring one profile of it up to date.
 
@@ -48,12 +51,15 @@ def ingest(
     `make_profile` makes one. The database is brought to the current schema.
 
     `batch`: through the provider's batch API, whatever the profile's settings say; what waits for a job is published by
-    a later call.
+    a later call. `as_new`: take roots for new ones though they look like others of the bot that were moved.
+    `confirm_loss`: what is gone from a root has gone on purpose, also where so much of it is gone that it would be held
+    back (`report.sources.held`).
 
     Raises:
         InvalidArgument: names the argument that is of the wrong kind; for tenant, bot and profile an `InvalidKey`.
         UsageError: a root does not exist or cannot be read by anything here; nothing was done.
         UnknownTenant, UnknownBot, UnknownProfile: nothing was done.
+        RootMoved: a root holds the files of another one that is gone; nothing was done.
         InvalidProfile: the catalogue has another profile of that name.
         DatabaseUnavailable, DatabaseRefused: the server cannot be reached or must not be used.
     """
@@ -63,8 +69,9 @@ def ingest(
     prepare(database)
     if isinstance(profile, EmbeddingProfile):
         add_spec(database, profile)
-    built = start(database, tenant, bot, name, resolved)
-    synced = sync_sources(database, tenant, bot)
+    built = start(database, tenant, bot, name, resolved, as_new=as_new)
+    synced = sync_sources(database, tenant, bot, confirm_loss=confirm_loss)
+    synced.forgotten_roots = forget_unread(database, tenant, bot, resolved)
     table, chunked = chunk_pending(database, [built])
     embedded_table, embedded = embed_chunks(database, [built], table, batch)
     published = publish_chunks(database, [built], embedded_table)

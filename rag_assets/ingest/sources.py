@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 from rag_assets.errors import RootUnreadable
-from rag_assets.ingest.root_changes import decide
+from rag_assets.ingest.losses import HeldLoss, Losses, RecordLosses, settle, sources_before
+from rag_assets.ingest.root_changes import RootChanges, decide, interval_s, skipped_by_reason
 from rag_assets.ingest.staging import FileRead, is_batch, is_same, read_file, staged_sources, stays_forgotten
 from rag_assets.ingest.withdrawal import vanished
 from rag_assets.progress import stage
-from rag_assets.sources.scan import SourceFile, scan_root
+from rag_assets.sources.scan import RootListing, SourceFile, scan_root
 from rag_assets.store import sources as store
 from rag_assets.store.database import Connection, Database
 from rag_assets.store.forgetting import confirm_forgotten
-from rag_assets.store.roots import Root, list_roots, record_scan
+from rag_assets.store.roots import Root, RootScan, count_sources, hold_sources, list_roots, record_scan, share_files
+from rag_assets.store.source_ids import with_kept_ids
 from rag_assets.store.sources import FileState, SourceState, StagedSource, hash_uri
 from rag_assets.store.tenants import spaces_of
 
@@ -42,19 +44,23 @@ class SyncReport:
     bytes_read: int = 0
     files: int = 0
     roots: int = 0
-    failures: list[Failure] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)  # of all sources that cannot be read now
     unreadable_roots: list[Failure] = field(default_factory=list)
+    held: list[HeldLoss] = field(default_factory=list)  # gone, and kept until somebody confirms it
+    skipped: dict[str, int] = field(default_factory=dict)  # files that are not read, by reason
+    forgotten_roots: list[str] = field(default_factory=list)  # given for the first time, and unreadable
 
     @property
     def changes(self) -> int:
         return self.changed + self.no_text + self.failed + self.deleted
 
 
-def sync_sources(database: Database, tenant: str, bot: str | None = None) -> SyncReport:
+def sync_sources(database: Database, tenant: str, bot: str | None = None, *, confirm_loss: bool = False) -> SyncReport:
     """Scan all roots of the tenant (or one bot), read what is new or changed, and write it down.
 
     One file that cannot be read fails alone; one root that cannot be listed keeps its sources and does not
     stop the others. A killed scan resumes: each batch of files is one transaction with what is known of them.
+    `confirm_loss`: what is gone has gone on purpose, however much it is.
 
     Raises:
         UnknownTenant, UnknownBot: nothing was scanned.
@@ -66,34 +72,59 @@ def sync_sources(database: Database, tenant: str, bot: str | None = None) -> Syn
     covered: dict[UUID, set[str]] = {root.space_id: set() for root in roots}
     for root in roots:
         report.roots += 1
-        error = _sync_root(database, root, report, covered[root.space_id])
-        with database.work(tenant) as connection:
-            record_scan(connection, root, error)
+        _sync_root(database, root, report, covered[root.space_id], confirm_loss)
     return report
 
 
-def _sync_root(database: Database, root: Root, report: SyncReport, covered: set[str]) -> str | None:
+def _sync_root(database: Database, root: Root, report: SyncReport, covered: set[str], confirm_loss: bool) -> None:
     with database.work(root.tenant) as connection:
         known = store.file_states(connection, root)
         media = store.embeds_media(connection, root.space_id)
+        records = RecordLosses(root, sources_before(connection, root), confirm_loss)
     try:
-        listing = scan_root(root.uri, known)
+        listing = scan_root(root.uri, known, root.options)
     except RootUnreadable as error:
         report.unreadable_roots.append(Failure(root.bot, root.uri, str(error)))
-        return str(error)
+        with database.work(root.tenant) as connection:
+            record_scan(connection, root, str(error), next_in_s=interval_s(root))
+        return
     changes = decide(listing, known, covered)
     covered.update(file.uri for file in listing.files)
     report.files += len(changes.to_read) + len(changes.kept)
     report.failures += [Failure(root.bot, error.path, error.message) for error in listing.errors]
     with stage(f"read {root.bot}", len(changes.to_read)) as bar:
-        reader = _Reader(database, root, report, media)
+        reader = _Reader(database, root, report, media, records)
         for file in changes.to_read:
             reader.read(file, known.get(file.uri))
             bar.advance(1)
         reader.flush()
     _count_kept(database, root, changes.kept, report)
-    _delete_gone(database, root, changes.gone, report)
-    return "; ".join(error.message for error in listing.errors) or None
+    losses = settle(database, root, listing, changes, records)
+    report.deleted += losses.deleted
+    if losses.held is not None:
+        report.held.append(HeldLoss(root.tenant, root.bot, root.uri, losses.held))
+    _record(database, root, listing, changes, losses, report)
+
+
+def _record(
+    database: Database, root: Root, listing: RootListing, changes: RootChanges, losses: Losses, report: SyncReport
+) -> None:
+    """Note what the scan has found."""
+    skipped = skipped_by_reason(listing)
+    for reason, one in skipped.items():
+        report.skipped[reason] = report.skipped.get(reason, 0) + one.count
+    with database.work(root.tenant) as connection:
+        share_files(connection, root, [hash_uri(uri) for uri in changes.shared])
+        scan = RootScan(
+            files=len(listing.files),
+            bytes=sum(max(0, file.size) for file in listing.files),
+            sources=count_sources(connection, root),
+            skipped=skipped,
+            losses=losses.recent,
+            held=losses.held,
+        )
+        error = "; ".join(error.message for error in listing.errors) or None
+        record_scan(connection, root, error, scan, interval_s(root))
 
 
 def _count_kept(database: Database, root: Root, uris: Iterable[str], report: SyncReport) -> None:
@@ -108,21 +139,13 @@ def _count_kept(database: Database, root: Root, uris: Iterable[str], report: Syn
     report.unchanged += statuses.total() - sum(statuses[other] for other in ("failed", "no_text", "forgotten"))
 
 
-def _delete_gone(database: Database, root: Root, uris: Sequence[str], report: SyncReport) -> None:
-    if not uris:
-        return
-    with database.work(root.tenant) as connection:
-        states = store.sources_of_files(connection, root, [hash_uri(uri) for uri in uris])
-        store.delete_sources(connection, root, [state.id for state in states])
-        report.deleted += sum(state.has_version and state.status != "forgotten" for state in states)
-        store.forget_files(connection, root, uris)
-
-
 class _Reader:
-    """Reads files, and writes their sources in batches of whole files. `media`: files are embedded as such."""
+    """Reads files, and writes their sources in batches of whole files. `media`: files are embedded as such;
+    `losses` tells what of a file may be taken away."""
 
-    def __init__(self, database: Database, root: Root, report: SyncReport, media: bool) -> None:
+    def __init__(self, database: Database, root: Root, report: SyncReport, media: bool, losses: RecordLosses) -> None:
         self._database, self._root, self._report, self._media = database, root, report, media
+        self._losses = losses
         self._batch: list[FileRead] = []
 
     def read(self, file: SourceFile, known: FileState | None) -> None:
@@ -145,6 +168,7 @@ class _Reader:
             store.relabel_sources(connection, changes.same)
             store.hide_sources(connection, changes.hidden)
             confirm_forgotten(connection, changes.forgotten)
+            hold_sources(connection, changes.held)
             store.delete_sources(connection, self._root, changes.gone)
             for read in self._batch:
                 if read.state is not None:
@@ -159,16 +183,34 @@ class _Reader:
         for state in store.sources_of_files(connection, self._root, hashes):
             known[state.file_hash][state.id] = state
         changes = _Changes()
-        for read, file_hash in zip(reads, hashes, strict=True):
+        found: dict[bytes, list[StagedSource]] = {file_hash: [] for file_hash in hashes}
+        staged = [source for read in reads for source in staged_sources(self._root.space_id, read, self._media)]
+        for source in with_kept_ids(connection, self._root.space_id, staged):
+            found[source.file_hash].append(source)
+        for file_hash in hashes:
             before = known[file_hash]
-            found = staged_sources(self._root.space_id, read, self._media)
-            for source in found:
+            for source in found[file_hash]:
                 self._take(source, before.get(source.id), changes)
-            away = vanished(found, before.values())
-            changes.gone += away.gone
+            away = vanished(found[file_hash], before.values())
             changes.hidden += away.hidden
-            self._report.deleted += sum(before[gone].has_version for gone in away.gone)  # bare failures were nothing
+            self._take_away(away.gone, before, found[file_hash], changes)
         return changes
+
+    def _take_away(
+        self,
+        gone: Sequence[UUID],
+        before: Mapping[UUID, SourceState],
+        found: Sequence[StagedSource],
+        changes: _Changes,
+    ) -> None:
+        """Sources of a file that are in it no more are deleted, or held back."""
+        lost = [key for key in gone if before[key].has_version]
+        if self._losses.holds(gone, before, found):
+            changes.held += lost
+            changes.gone += [key for key in gone if not before[key].has_version]
+        else:
+            changes.gone += gone
+            self._report.deleted += len(lost)
 
     def _take(self, source: StagedSource, before: SourceState | None, changes: _Changes) -> None:
         if before is not None and stays_forgotten(source, before):
@@ -202,3 +244,4 @@ class _Changes:
     gone: list[UUID] = field(default_factory=list)
     hidden: list[UUID] = field(default_factory=list)
     forgotten: list[StagedSource] = field(default_factory=list)
+    held: list[UUID] = field(default_factory=list)

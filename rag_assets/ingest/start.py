@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
 
 from rag_assets.ingest.pairs import enable_pair
+from rag_assets.ingest.roots import refuse_moves
 from rag_assets.store.database import Database
 from rag_assets.store.migrate import is_current, migrate
 from rag_assets.store.profiles import BuiltProfile, get_spec, seed_specs
@@ -30,22 +33,37 @@ def set_up(database: Database) -> list[str]:
     return applied
 
 
-def remember_roots(database: Database, tenant: str, bot: str, roots: Sequence[str]) -> None:
-    """Remember source roots of a bot, as `sources.roots.resolve_roots` gives them; tenant and bot are created."""
+def remember_roots(
+    database: Database, tenant: str, bot: str, roots: Sequence[str], options: Mapping[str, Any] = MappingProxyType({})
+) -> None:
+    """Remember source roots of a bot, as `sources.roots.resolve_roots` gives them, and what they are told; tenant and
+    bot are created."""
     if roots:
         add_tenant(database, tenant, bot)
     for uri in roots:
-        add_root(database, tenant, bot, uri)
+        add_root(database, tenant, bot, uri, options)
 
 
-def start(database: Database, tenant: str, bot: str, profile: str, roots: Sequence[str]) -> BuiltProfile:
-    """Remember the roots and enable the profile for the bot.
+def start(
+    database: Database,
+    tenant: str,
+    bot: str,
+    profile: str,
+    roots: Sequence[str],
+    options: Mapping[str, Any] = MappingProxyType({}),
+    as_new: bool = False,
+) -> BuiltProfile:
+    """Remember the roots and enable the profile for the bot. `as_new`: also where a root looks like another one of the
+    bot that was moved.
 
     Raises:
         UnknownTenant, UnknownBot: no roots were given, and there is no such bot.
         UnknownProfile: the catalogue has no profile of that name; nothing was written.
+        RootMoved: a root looks like another one that was moved; nothing was written.
     """
     with database.work() as connection:
         get_spec(connection, profile)
-    remember_roots(database, tenant, bot, roots)
+    if not as_new:
+        refuse_moves(database, tenant, bot, roots, options)
+    remember_roots(database, tenant, bot, roots, options)
     return enable_pair(database, tenant, bot, profile)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import traceback
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import dagster as dg
 from dagster._core.errors import DagsterExecutionInterruptedError
@@ -18,6 +18,7 @@ from rag_assets.definitions import defs
 from rag_assets.errors import RagError
 from rag_assets.ingest.chunks import ChunkReport
 from rag_assets.ingest.embeddings import EmbedReport
+from rag_assets.ingest.losses import HeldLoss
 from rag_assets.ingest.pairs import enable_pair
 from rag_assets.ingest.publication import PublishReport
 from rag_assets.ingest.sources import Failure, SyncReport
@@ -46,6 +47,9 @@ class IngestOutcome:
         seconds: time of the assets' own work, Parquet included; `startup_seconds` is what Dagster needed around it.
         failures: at most 50 of each stage, their errors shortened.
         activated: whether this profile became the bot's active one.
+        held: what is gone from roots and kept until it is confirmed; `skipped` is the number of files that are not
+            read, by reason, and `unreadable_roots` are those that could not be listed, with the reasons.
+        forgotten_roots: roots that were given for this ingest, could not be read and are not remembered.
         pending_chunks: chunks of sources that wait for a batch job; `batch_jobs` is how many of those go on.
     """
 
@@ -60,10 +64,20 @@ class IngestOutcome:
     activated: bool = False
     pending_chunks: int = 0
     batch_jobs: int = 0
+    held: tuple[HeldLoss, ...] = ()
+    skipped: Mapping[str, int] = field(default_factory=dict)
+    unreadable_roots: tuple[Failure, ...] = ()
+    forgotten_roots: tuple[str, ...] = ()
 
 
 def materialize_ingest(
-    database: Database, settings: Settings, tenant: str, bot: str, profile: str, batch: bool = False
+    database: Database,
+    settings: Settings,
+    tenant: str,
+    bot: str,
+    profile: str,
+    batch: bool = False,
+    confirm_loss: bool = False,
 ) -> IngestOutcome:
     """Materialize the assets for one bot and profile: a run for its sources, and one for the pair.
 
@@ -76,15 +90,17 @@ def materialize_ingest(
     began = time.monotonic()
     enable_pair(database, tenant, bot, profile)
     with dagster_instance(settings) as instance, sharing(database), collecting() as reports:
-        run_ids = _run_both(instance, tenant, bot, profile, batch)
+        run_ids = _run_both(instance, tenant, bot, profile, {"batch": batch, "confirm_loss": confirm_loss})
     return _outcome(reports, bot, run_ids, time.monotonic() - began)
 
 
-def _run_both(instance: dg.DagsterInstance, tenant: str, bot: str, profile: str, batch: bool) -> tuple[str, str]:
+def _run_both(
+    instance: dg.DagsterInstance, tenant: str, bot: str, profile: str, flags: Mapping[str, bool]
+) -> tuple[str, str]:
     ensure_partitions(instance, [tenant], [profile])
     report_dead_runs(instance, (SOURCES_JOB, PAIR_JOB))
     free_slots_of_ended_runs(instance)
-    config = {"bot": bot, "batch": batch}
+    config = {"bot": bot, **flags}
     return (
         _run(instance, SOURCES_JOB, tenant, tenant, config),
         _run(instance, PAIR_JOB, tenant, pair_key(tenant, profile), config),
@@ -130,12 +146,18 @@ def _outcome(reports: Reports, bot: str, run_ids: tuple[str, ...], wall_seconds:
     """The numbers of two successful runs."""
     synced, chunked = reports.of(SyncReport), reports.of(ChunkReport)
     embedded, published = reports.of(EmbedReport), reports.of(PublishReport)
-    stages = ([*synced.unreadable_roots, *synced.failures], chunked.failures, embedded.failures, published.failures)
+    seen = {(failure.bot, failure.name) for failure in synced.failures}
+    # What a stage fails at again was known to have failed before.
+    later = [
+        [failure for failure in part.failures if (failure.bot, failure.name) not in seen]
+        for part in (chunked, embedded, published)
+    ]
+    stages = ([*synced.unreadable_roots, *synced.failures], *later)
     return IngestOutcome(
         sources={
             "ready": published.ready,
             "unchanged": published.serving_sources - published.ready,
-            "failed": synced.failed + sum(map(len, stages[1:])),
+            "failed": synced.failed + sum(map(len, later)),
             "no_text": synced.no_text,
             "deleted": synced.deleted,
         },
@@ -149,4 +171,7 @@ def _outcome(reports: Reports, bot: str, run_ids: tuple[str, ...], wall_seconds:
         run_ids=run_ids,
         failures=tuple(failure for stage in stages for failure in shown(stage)),
         activated=bot in published.activated,
+        held=tuple(synced.held),
+        skipped=synced.skipped,
+        unreadable_roots=tuple(shown(synced.unreadable_roots)),
     )

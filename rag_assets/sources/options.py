@@ -17,6 +17,8 @@ class RootOptions(BaseModel):
         noindex: web pages that ask robots not to index them are read all the same: one's own site.
         encoding: of text files that do not say theirs; None to find out.
         interval_s: seconds between two looks at the root; None for the default of its kind.
+        max_loss_percent: where more of the root's sources are gone at once, they are kept until somebody says that they
+            have gone; 100 to believe every scan.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -28,3 +30,7 @@ class RootOptions(BaseModel):
     noindex: bool = False
     encoding: str | None = None
     interval_s: int | None = Field(default=None, ge=5)
+    max_loss_percent: int = Field(default=50, ge=0, le=100)
+
+
+DEFAULT_OPTIONS = RootOptions()

@@ -10,6 +10,7 @@ from rag_assets.documents.names import is_web
 from rag_assets.errors import ParseError, SourceError
 from rag_assets.sources.listing import KnownFile, RootListing, ScanError, SourceFile
 from rag_assets.sources.local import scan_local, to_path
+from rag_assets.sources.options import DEFAULT_OPTIONS, RootOptions
 from rag_assets.sources.remote import open_remote, scan_remote
 from rag_assets.sources.web.fetch import fetch
 from rag_assets.sources.web.pages import refuse_type, scan_web
@@ -29,7 +30,9 @@ class Content:
     last_modified: str | None = None
 
 
-def scan_root(root: str, known: Mapping[str, KnownFile] = MappingProxyType({})) -> RootListing:
+def scan_root(
+    root: str, known: Mapping[str, KnownFile] = MappingProxyType({}), options: RootOptions = DEFAULT_OPTIONS
+) -> RootListing:
     """List the sources under a root, sorted by URI.
 
     `root` is an absolute path or `file://` URI of a folder or file, an fsspec URI (`s3://`, `gs://`,

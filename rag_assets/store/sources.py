@@ -23,7 +23,8 @@ from rag_assets.store.sql import query
 
 @dataclass(frozen=True)
 class FileState:
-    """A file as it was when it was last read; `etag` and `last_modified` are headers of a web page."""
+    """A file as it was when it was last read; `etag` and `last_modified` are headers of a web page. One that is `held`
+    was gone at the last scan, and its sources are kept."""
 
     size: int
     mtime_ns: int
@@ -31,6 +32,7 @@ class FileState:
     parser_version: str
     etag: str | None = None
     last_modified: str | None = None
+    held: bool = False
 
 
 @dataclass(frozen=True)
@@ -238,11 +240,6 @@ def remember_file(connection: Connection, root: Root, uri: str, state: FileState
 def delete_sources(connection: Connection, root: Root, ids: Sequence[UUID]) -> None:
     """Mark sources as deleted; the next publication of each profile takes their chunks away."""
     connection.execute(query("delete_sources"), {"space": root.space_id, "sources": list(ids)})
-
-
-def forget_files(connection: Connection, root: Root, uris: Iterable[str]) -> None:
-    """Forget files that are gone, so that they count as new if they come back."""
-    connection.execute(query("forget_files"), {"root": root.id, "files": [hash_uri(uri) for uri in uris]})
 
 
 def forget_unread_files(connection: Connection, tenant: str, bot: str) -> int:
