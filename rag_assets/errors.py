@@ -118,7 +118,12 @@ class EmbeddingError(RagError):
 
 
 class TextRefused(EmbeddingError):
-    """One of the texts sent is at fault: blank, no Unicode, too long, or refused by the provider for its content."""
+    """One of the texts is at fault: blank, no Unicode, too long, or refused by the provider, who was sent it
+    (`by_provider`)."""
+
+    def __init__(self, message: str, by_provider: bool = False) -> None:
+        super().__init__(message)
+        self.by_provider = by_provider
 
 
 class ProviderUnavailable(EmbeddingError):

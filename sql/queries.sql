@@ -276,6 +276,13 @@ WHERE p.tenant_id = %(tenant)s AND p.status <> 'retired'
   AND (%(name)s::text IS NULL OR p.name = %(name)s)
 ORDER BY p.bot_id, p.created_at, p.id
 
+-- note_embedding --
+-- Where the vectors are made is written down once.
+UPDATE rag.embedding_profiles
+SET origin = coalesce(origin, %(origin)s), last_error = %(error)s,
+    last_error_at = CASE WHEN %(error)s::text IS NOT NULL THEN now() END
+WHERE id = %(profile)s
+
 -- add_event --
 -- A line in the audit of a profile.
 INSERT INTO rag.profile_events (tenant_id, bot_id, knowledge_space_id, embedding_profile_id, event, evidence)
@@ -523,8 +530,14 @@ WITH allowed AS (
 SELECT name FROM allowed
 
 -- sources_overview --
--- One row a source, with its state in each profile.
-SELECT s.id AS source_id, s.name, s.source_type, s.external_id, s.status, s.progress_percent, s.error_message AS error,
+-- One row a source, with its state in each profile. What waits because a profile's run could not embed says so.
+SELECT s.id AS source_id, s.name, s.source_type, s.external_id, s.status, s.progress_percent,
+       CASE s.status WHEN 'processing' THEN coalesce(s.error_message, (
+           SELECT format('profile %%s: %%s', b.name, b.last_error)
+           FROM rag.profile_work w JOIN rag.embedding_profiles b ON b.id = w.embedding_profile_id
+           WHERE w.source_id = s.id AND w.work IN ('missing', 'due') AND b.status <> 'retired'
+             AND b.last_error IS NOT NULL
+           ORDER BY b.last_error_at DESC LIMIT 1)) ELSE s.error_message END AS error,
        s.content_type, s.locale, s.updated_at, p.file, p.place, r.uri AS root, s.missing_since,
        coalesce(jsonb_object_agg(e.name, jsonb_build_object(
            'status', sp.status, 'chunks', sp.chunk_count, 'up_to_date', sp.checksum = s.checksum,
@@ -735,6 +748,26 @@ COPY staged_vectors FROM STDIN (FORMAT binary)
 INSERT INTO rag.embedding_cache (tenant_id, bot_id, model_key, role, content_hash, embedding)
 SELECT %(tenant)s, %(bot)s, %(model_key)s, %(role)s, content_hash, embedding FROM staged_vectors
 ON CONFLICT (tenant_id, model_key, role, content_hash) DO UPDATE SET embedding = excluded.embedding
+
+-- refused_texts --
+-- Which of these texts are not to be sent now, and why.
+SELECT content_hash, reason FROM rag.refused_texts
+WHERE tenant_id = %(tenant)s AND model_key = %(model_key)s AND content_hash = ANY(%(hashes)s)
+  AND (next_try_at IS NULL OR next_try_at > now())
+
+-- put_refused_texts --
+-- What was no refusal is tried again: after an hour, then four, sixteen, and at last every week.
+INSERT INTO rag.refused_texts AS r (tenant_id, bot_id, model_key, content_hash, reason, next_try_at)
+SELECT %(tenant)s, %(bot)s, %(model_key)s, hash, reason, CASE WHEN NOT lasting THEN now() + interval '1 hour' END
+FROM unnest(%(hashes)s::bytea[], %(reasons)s::text[], %(lasting)s::boolean[]) AS t (hash, reason, lasting)
+ON CONFLICT (tenant_id, model_key, content_hash) DO UPDATE SET
+    reason = excluded.reason, attempts = r.attempts + 1, refused_at = now(),
+    next_try_at = CASE WHEN excluded.next_try_at IS NOT NULL
+        THEN now() + least(interval '7 days', interval '1 hour' * 4 ^ least(r.attempts, 10)) END
+
+-- forget_refused_texts --
+-- Whatever model refused them.
+DELETE FROM rag.refused_texts WHERE tenant_id = %(tenant)s
 
 -- staged_chunks_table --
 -- Where chunks lie until the end of the transaction that publishes them.

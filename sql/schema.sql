@@ -114,6 +114,9 @@ CREATE TABLE rag.embedding_profiles (
     status text DEFAULT 'building'::text NOT NULL,
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     options jsonb DEFAULT '{}'::jsonb NOT NULL,
+    origin text,
+    last_error text,
+    last_error_at timestamp with time zone,
     CONSTRAINT embedding_profiles_dimensions_check CHECK (((dimensions >= 1) AND (dimensions <= 4000))),
     CONSTRAINT embedding_profiles_distance_metric_check CHECK ((distance_metric = ANY (ARRAY['cosine'::text, 'ip'::text, 'l2'::text]))),
     CONSTRAINT embedding_profiles_status_check CHECK ((status = ANY (ARRAY['building'::text, 'ready'::text, 'active'::text, 'retired'::text])))
@@ -518,9 +521,11 @@ ALTER FUNCTION rag.profile_snapshot(profile_id bigint) OWNER TO rag_owner;
 CREATE FUNCTION rag.refuse_profile_change() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
+DECLARE
+    known text[] := ARRAY['status', 'last_error', 'last_error_at']
+        || CASE WHEN to_jsonb(OLD) ->> 'origin' IS NULL THEN ARRAY['origin'] ELSE '{}' END;
 BEGIN
-    IF TG_TABLE_NAME = 'profile_specs'
-       OR to_jsonb(NEW) - 'status' IS DISTINCT FROM to_jsonb(OLD) - 'status' THEN
+    IF TG_TABLE_NAME = 'profile_specs' OR to_jsonb(NEW) - known IS DISTINCT FROM to_jsonb(OLD) - known THEN
         RAISE EXCEPTION 'profile "%" is immutable: add a profile under another name instead', OLD.name
             USING ERRCODE = 'restrict_violation';
     END IF;
@@ -1267,6 +1272,21 @@ ALTER TABLE rag.rate_requests ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     CACHE 1
 );
 
+CREATE TABLE rag.refused_texts (
+    tenant_id rag.key NOT NULL,
+    bot_id rag.key NOT NULL,
+    model_key text NOT NULL,
+    content_hash bytea NOT NULL,
+    reason text NOT NULL,
+    attempts integer DEFAULT 1 NOT NULL,
+    refused_at timestamp with time zone DEFAULT now() NOT NULL,
+    next_try_at timestamp with time zone
+);
+
+ALTER TABLE ONLY rag.refused_texts FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE rag.refused_texts OWNER TO rag_owner;
+
 CREATE TABLE rag.source_files (
     knowledge_space_id uuid NOT NULL,
     tenant_id rag.key NOT NULL,
@@ -1438,6 +1458,9 @@ ALTER TABLE ONLY rag.rate_limits
 
 ALTER TABLE ONLY rag.rate_requests
     ADD CONSTRAINT rate_requests_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY rag.refused_texts
+    ADD CONSTRAINT refused_texts_pkey PRIMARY KEY (tenant_id, model_key, content_hash);
 
 ALTER TABLE ONLY rag.source_documents
     ADD CONSTRAINT source_documents_pkey PRIMARY KEY (source_id, checksum);
@@ -1668,6 +1691,8 @@ CREATE POLICY ingest ON rag.rate_limits TO rag_ingest USING (((tenant_id IS NULL
 
 CREATE POLICY ingest ON rag.rate_requests TO rag_ingest USING (((tenant_id)::text = rag.scope_tenant())) WITH CHECK (((tenant_id)::text = rag.scope_tenant()));
 
+CREATE POLICY ingest ON rag.refused_texts TO rag_ingest USING (((tenant_id)::text = rag.scope_tenant())) WITH CHECK (((tenant_id)::text = rag.scope_tenant()));
+
 CREATE POLICY ingest ON rag.source_documents TO rag_ingest USING (((tenant_id)::text = rag.scope_tenant())) WITH CHECK (((tenant_id)::text = rag.scope_tenant()));
 
 CREATE POLICY ingest ON rag.source_files TO rag_ingest USING (((tenant_id)::text = rag.scope_tenant())) WITH CHECK (((tenant_id)::text = rag.scope_tenant()));
@@ -1705,6 +1730,8 @@ ALTER TABLE rag.rate_blocks ENABLE ROW LEVEL SECURITY;
 ALTER TABLE rag.rate_limits ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE rag.rate_requests ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE rag.refused_texts ENABLE ROW LEVEL SECURITY;
 
 CREATE POLICY search ON rag.embedding_profiles FOR SELECT TO rag_search USING (true);
 
@@ -1843,6 +1870,8 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.profile_specs TO rag_ingest;
 GRANT SELECT ON TABLE rag.profile_work TO rag_ingest;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.rate_blocks TO rag_ingest;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.refused_texts TO rag_ingest;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.source_files TO rag_ingest;
 

@@ -9,6 +9,7 @@ from typing import Any
 import dagster as dg
 import pyarrow as pa
 
+from rag_assets.ingest.refused import without_quotations
 from rag_assets.ingest.sources import Failure
 from rag_assets.store.overview import BotIndexes, BotProfile, BotSources, FailedSource
 
@@ -26,9 +27,11 @@ def shown(failures: Sequence[Failure | FailedSource]) -> list[Failure]:
 
 
 def failures_table(failures: Sequence[Failure | FailedSource]) -> dg.TableMetadataValue:
-    """The first failures, as a table that the UI shows in place."""
+    """The first failures, as a table that the UI shows in place; without what they quote, since whoever may look into
+    Dagster sees the runs of all tenants."""
+    unquoted = [Failure(one.bot, one.name, without_quotations(one.error)) for one in failures[:MAX_FAILURES]]
     return dg.MetadataValue.table(
-        records=[dg.TableRecord({"bot": f.bot, "source": f.name, "error": f.error}) for f in shown(failures)],
+        records=[dg.TableRecord({"bot": f.bot, "source": f.name, "error": f.error}) for f in shown(unquoted)],
         schema=_FAILURE_SCHEMA,
     )
 

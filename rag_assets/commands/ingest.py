@@ -39,6 +39,7 @@ from rag_assets.settings import Settings, load_settings
 from rag_assets.sources.roots import resolve_roots
 from rag_assets.store.database import Database
 from rag_assets.store.profiles import built_profiles, get_spec
+from rag_assets.store.refused import forget_refused_texts
 from rag_assets.store.roots import list_roots
 from rag_assets.store.sources import forget_unread_files
 from rag_assets.store.tenants import spaces_of
@@ -80,7 +81,11 @@ def ingest(
         typer.Option("--batch", help="Embed through the provider's batch API: half the price, a day or so later."),
     ] = False,
     retry_failed: Annotated[
-        bool, typer.Option("--retry-failed", help="Also read unchanged files again that failed or held no text.")
+        bool,
+        typer.Option(
+            "--retry-failed",
+            help="Also read unchanged files again that failed or held no text, and send again what a model refused.",
+        ),
     ] = False,
     exclude: Exclude = None,
     include: Include = None,
@@ -121,6 +126,7 @@ def ingest(
 def _forget_unread(database: Database, tenant: str, bot: str) -> None:
     with database.work(tenant) as connection:
         forget_unread_files(connection, tenant, bot)
+    forget_refused_texts(database, tenant)
 
 
 def ingest_roots(

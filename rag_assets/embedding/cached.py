@@ -10,13 +10,14 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_assets.embedding.check import checked
-from rag_assets.embedding.protocol import NOBODY, Caller, Embedder, MediaEmbedder, Usage
-from rag_assets.errors import EmbeddingError, ProviderRefused, TextRefused
+from rag_assets.embedding.check import check_texts, checked
+from rag_assets.embedding.protocol import NOBODY, Caller, Embedded, Embedder, MediaEmbedder, Usage
+from rag_assets.embedding.refused import NothingRemembered, RefusedTexts, Suspects, is_of_a_text
+from rag_assets.errors import EmbeddingError, TextRefused
 
 _LOOKUP = 2000  # hashes in one cache lookup
 _UNIT_TOLERANCE = 1e-3
-_HOPELESS = 8
+_FORGETFUL = NothingRemembered()
 
 
 def content_hash(text: str) -> bytes:
@@ -74,19 +75,21 @@ def embed_documents_cached(
     caller: Caller = NOBODY,
     batch_size: int | None = None,
     on_batch: Callable[[int], None] | None = None,
+    memory: RefusedTexts = _FORGETFUL,
 ) -> CachedEmbedding:
     """Embed documents, asking the model only for texts that the cache does not know.
 
     `embedder.batch_items` texts are sent at a time, unless `batch_size` says otherwise, and each batch is in the
     cache before the next is sent: a run that is killed resumes and pays for one batch again at most. A batch that
-    is refused for one of its texts is halved until that one is found, and the others are embedded. `on_batch` is
-    called with the number of texts that are done. A cached vector that could not be this model's (dimension, NaN,
-    not of unit length) is embedded anew.
+    is refused, or answered with what must not be stored, is halved until the text that is to blame stands alone, and
+    the others are embedded. `memory` keeps those texts, which are not sent again. `on_batch` is called with the
+    number of texts that are done. A cached vector that could not be this model's (dimension, NaN, not of unit length)
+    is embedded anew.
 
     Raises:
-        EmbeddingError: an answer that must not be stored, of which nothing is; or no answer, or no right to one.
-            What came before stays in the cache.
-        ProviderRefused: also where all of the first `_HOPELESS` texts are refused, which no text can be to blame for.
+        EmbeddingError: also a plain word is answered with what must not be stored, of which nothing is; or no answer,
+            or no right to one. What came before stays in the cache.
+        ProviderRefused: also where a plain word is refused too, so that no text can be to blame.
         ValueError: batch_size below 1.
     """
     size = embedder.batch_items if batch_size is None else batch_size
@@ -97,17 +100,17 @@ def embed_documents_cached(
     cache_hits = sum(digest in known for digest in hashes)
     cache.count_hits(embedder.model_key, cache_hits)
     missing = {digest: text for digest, text in zip(hashes, texts, strict=True) if digest not in known}
-    work = _Work(embedder, cache, caller, missing, known)
-    for batch in _batches(list(missing), size):
+    work = _Work(embedder, cache, caller, memory, known, texts=missing)
+    for batch in _batches(work.sendable(), size):
         work.embed(batch)
         if on_batch is not None:
             on_batch(len(batch))
+    work.suspects.settle()
     aligned = np.full((len(texts), embedder.dimensions), np.nan, dtype=np.float32)
     for row, digest in enumerate(hashes):
         if digest in known:
             aligned[row] = known[digest]
-    refused = {row: work.refused[digest] for row, digest in enumerate(hashes) if digest in work.refused}
-    return CachedEmbedding(aligned, work.embedded, cache_hits, work.tokens, work.cost_usd, refused)
+    return CachedEmbedding(aligned, work.embedded, cache_hits, work.tokens, work.cost_usd, work.refused(hashes))
 
 
 @dataclass(frozen=True)
@@ -126,101 +129,139 @@ def embed_media_cached(
     cache: VectorCache,
     caller: Caller = NOBODY,
     on_file: Callable[[int], None] | None = None,
+    memory: RefusedTexts = _FORGETFUL,
 ) -> CachedEmbedding:
     """Embed files as such, reading and sending only those that the cache does not know.
 
     One file is one request, and in the cache before the next is sent. The vectors of files that are refused, and of
-    those whose `read` returned None, are NaN; the latter are not in `refused`. `on_file` is called with 1 after each.
+    those whose `read` returned None, are NaN; the latter are not in `refused`. `memory` keeps the former, which are not
+    sent again. `on_file` is called with 1 after each.
 
     Raises:
+        EmbeddingError, ProviderRefused: as for texts.
         ProviderUnavailable, ProviderRefused, CostCeilingReached: what came before stays in the cache.
     """
     hashes = [media_hash(file.mime_type, file.checksum) for file in files]
     known = _lookup(embedder, cache, list(dict.fromkeys(hashes)))
     cache_hits = sum(digest in known for digest in hashes)
     cache.count_hits(embedder.model_key, cache_hits)
-    work = _MediaWork(embedder, cache, caller, known)
+    work = _MediaWork(embedder, cache, caller, memory, known)
+    work.suspects.recall([digest for digest in dict.fromkeys(hashes) if digest not in known])
+    tried: set[bytes] = set()
     for digest, file in zip(hashes, files, strict=True):
-        if digest not in known and digest not in work.refused:
-            work.embed(digest, file)
+        if digest not in known and digest not in work.suspects.found and digest not in tried:
+            tried.add(digest)
+            work.embed_file(embedder, digest, file)
         if on_file is not None:
             on_file(1)
+    work.suspects.settle()
     nothing = np.full(embedder.dimensions, np.nan, dtype=np.float32)
     vectors = np.array([known.get(digest, nothing) for digest in hashes], np.float32).reshape(-1, embedder.dimensions)
-    refused = {row: work.refused[digest] for row, digest in enumerate(hashes) if digest in work.refused}
-    return CachedEmbedding(vectors, work.embedded, cache_hits, work.tokens, work.cost_usd, refused)
+    return CachedEmbedding(vectors, work.embedded, cache_hits, work.tokens, work.cost_usd, work.refused(hashes))
 
 
 @dataclass
-class _MediaWork:
-    """Embeds files one by one, and keeps what it gets."""
-
-    embedder: MediaEmbedder
-    cache: VectorCache
-    caller: Caller
-    known: dict[bytes, NDArray[np.float32]]
-    refused: dict[bytes, str] = field(default_factory=dict)
-    embedded: int = 0
-    tokens: int = 0
-    cost_usd: float = 0.0
-
-    def embed(self, digest: bytes, file: MediaFile) -> None:
-        data = file.read()
-        if data is None:
-            return
-        try:
-            answer = self.embedder.embed_media(data, file.mime_type, self.caller)
-        except EmbeddingError as error:
-            # An answer that must not be stored, as for a kind of file that the model does not read after all, is this
-            # file's alone: its text and the other files are embedded. What no file is to blame for is raised.
-            if type(error) not in (EmbeddingError, TextRefused):
-                raise
-            self.refused[digest] = str(error)
-            return
-        vectors = checked(answer.vectors, 1, self.embedder.dimensions)
-        self.cache.put(self.embedder.model_key, [digest], vectors, answer.usage)
-        self.known[digest] = vectors[0]
-        self.embedded += 1
-        self.tokens += answer.usage.tokens
-        self.cost_usd += answer.usage.cost_usd
-
-
-@dataclass
-class _Work:
-    """Embeds batches of distinct texts, and keeps what it gets."""
+class _Requests:
+    """What is asked of the model and kept, in one run."""
 
     embedder: Embedder
     cache: VectorCache
     caller: Caller
-    texts: Mapping[bytes, str]
+    memory: RefusedTexts
     known: dict[bytes, NDArray[np.float32]]
-    refused: dict[bytes, str] = field(default_factory=dict)
     embedded: int = 0
     tokens: int = 0
     cost_usd: float = 0.0
+    suspects: Suspects = field(init=False)
 
-    def embed(self, batch: list[bytes]) -> None:
-        try:
-            answer = self.embedder.embed_documents([self.texts[digest] for digest in batch], self.caller)
-        except TextRefused as error:
-            if len(batch) > 1:
-                middle = len(batch) // 2
-                self.embed(batch[:middle])
-                self.embed(batch[middle:])
-                return
-            self._refuse(batch[0], str(error))
-            return
-        vectors = checked(answer.vectors, len(batch), self.embedder.dimensions)
-        self.cache.put(self.embedder.model_key, batch, vectors, answer.usage)
+    def __post_init__(self) -> None:
+        self.suspects = Suspects(self.embedder, self.caller, self.memory, self._count_alone)
+
+    def refused(self, hashes: Sequence[bytes]) -> dict[int, str]:
+        """The reasons by position."""
+        found = self.suspects.found
+        return {row: found[digest] for row, digest in enumerate(hashes) if digest in found}
+
+    def _keep(self, batch: Sequence[bytes], vectors: NDArray[np.float32], usage: Usage) -> None:
+        self.cache.put(self.embedder.model_key, batch, vectors, usage)
         self.known.update(zip(batch, vectors, strict=True))
         self.embedded += len(batch)
-        self.tokens += answer.usage.tokens
-        self.cost_usd += answer.usage.cost_usd
+        self.tokens += usage.tokens
+        self.cost_usd += usage.cost_usd
+        self.suspects.something_was_embedded()
 
-    def _refuse(self, digest: bytes, reason: str) -> None:
-        self.refused[digest] = reason
-        if len(self.refused) >= _HOPELESS and not self.embedded:
-            raise ProviderRefused(f"each of the first {_HOPELESS} texts is refused, so no text is to blame: {reason}")
+    def _count_alone(self, usage: Usage) -> None:
+        """Count what has cost something and is not kept."""
+        self.cache.put(self.embedder.model_key, [], np.empty((0, self.embedder.dimensions), np.float32), usage)
+        self.tokens += usage.tokens
+        self.cost_usd += usage.cost_usd
+
+
+@dataclass
+class _MediaWork(_Requests):
+    """Embeds files one by one."""
+
+    def embed_file(self, embedder: MediaEmbedder, digest: bytes, file: MediaFile) -> None:
+        data = file.read()
+        if data is None:
+            return
+        self.suspects.begin()
+        try:
+            answer = embedder.embed_media(data, file.mime_type, self.caller)
+            vectors = checked(answer.vectors, 1, embedder.dimensions)
+        except EmbeddingError as error:
+            # An answer that must not be stored, as for a kind of file that the model does not read after all, is this
+            # file's alone: its text and the other files are embedded. What no file is to blame for is raised.
+            if not is_of_a_text(error):
+                raise
+            self.suspects.add(digest, error)
+        else:
+            self._keep([digest], vectors, answer.usage)
+
+
+@dataclass
+class _Work(_Requests):
+    """Embeds batches of distinct `texts`."""
+
+    texts: Mapping[bytes, str] = field(default_factory=dict)
+
+    def sendable(self) -> list[bytes]:
+        """The texts that are sent: neither refused before, nor such as no model can embed."""
+        self.suspects.recall(list(self.texts))
+        for digest, text in self.texts.items():
+            try:
+                check_texts([text])
+            except TextRefused as error:
+                self.suspects.add(digest, error)
+        return [digest for digest in self.texts if digest not in self.suspects.found]
+
+    def embed(self, batch: list[bytes]) -> None:
+        """Embed a batch, and see to those of it that cannot be."""
+        self.suspects.begin()
+        self._embed(batch)
+
+    def _embed(self, batch: list[bytes]) -> None:
+        try:
+            answer = self._asked(batch)
+        except EmbeddingError as error:
+            if not is_of_a_text(error):
+                raise
+            failure = error
+        else:
+            self._keep(batch, answer.vectors, answer.usage)
+            return
+        if not isinstance(failure, TextRefused):
+            self.suspects.require_works(failure)  # an answer is paid for, and halves cost as much again
+        if len(batch) == 1:
+            self.suspects.add(batch[0], failure)
+            return
+        middle = len(batch) // 2
+        self._embed(batch[:middle])
+        self._embed(batch[middle:])
+
+    def _asked(self, batch: list[bytes]) -> Embedded:
+        answer = self.embedder.embed_documents([self.texts[digest] for digest in batch], self.caller)
+        return Embedded(checked(answer.vectors, len(batch), self.embedder.dimensions), answer.usage)
 
 
 def _lookup(embedder: Embedder, cache: VectorCache, hashes: list[bytes]) -> dict[bytes, NDArray[np.float32]]:

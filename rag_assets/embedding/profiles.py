@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from rag_assets.chunking import ChunkingSpec
 from rag_assets.embedding.models import ModelInfo, model_info
+from rag_assets.embedding.origins import Origin, origin_of
 from rag_assets.errors import InvalidProfile
 from rag_assets.keys import check_key
 
@@ -180,14 +181,22 @@ class EmbeddingProfile(_Frozen):
 
     @property
     def model_key(self) -> str:
-        """Names what decides a vector of a given text; the embedding cache is keyed by it.
+        """Names what decides a vector of a given text, here and now; the embedding cache is keyed by it.
 
-        Readable first, then a digest of every part: `wordllama:l2_supercat_256:256:ab12cd34ef56`.
+        Readable first, then a digest of every part: `wordllama:l2_supercat_256:256:ab12cd34ef56`. The server that the
+        environment names is such a part, unless it is the provider's own.
         """
         parts = {"provider", "model", "dimensions", "normalized", "task_instruction"}
         recipe = self.model_dump(mode="json", include=parts) | self.options.vector_parts
+        if (origin := self.origin) is not None:
+            recipe |= dict(origin.key_parts)
         digest = _digest([EMBEDDING_CODE_VERSION, recipe])
         return f"{self.provider}:{self.model}:{self.dimensions}:{digest[:12]}"
+
+    @property
+    def origin(self) -> Origin | None:
+        """Where its vectors come from now, as far as that is not said here; None where it is."""
+        return origin_of(self.provider, self.model, self.options.base_url)
 
     @property
     def model_info(self) -> ModelInfo:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 from uuid import UUID
 
 import numpy as np
@@ -12,21 +13,25 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from rag_assets.documents.model import embedding_text
-from rag_assets.embedding.cached import CachedEmbedding, embed_documents_cached
+from rag_assets.embedding.cached import CachedEmbedding, content_hash, embed_documents_cached
 from rag_assets.embedding.models import estimated_tokens
+from rag_assets.embedding.origins import Origin, check_origin
 from rag_assets.embedding.protocol import Caller
 from rag_assets.embedding.registry import embedder_for
+from rag_assets.errors import EmbeddingError
 from rag_assets.ingest.batch_api.backlog import Held, settle_backlog
 from rag_assets.ingest.media import embed_media
+from rag_assets.ingest.refused import describe
 from rag_assets.ingest.sources import Failure
-from rag_assets.progress import stage
+from rag_assets.progress import Stage, stage
 from rag_assets.settings import load_settings
 from rag_assets.store.batch_jobs import Waiting, wait_for_jobs
 from rag_assets.store.cache import PgVectorCache
 from rag_assets.store.database import Database
 from rag_assets.store.limits import PgGate
-from rag_assets.store.profiles import BuiltProfile
+from rag_assets.store.profiles import BuiltProfile, note_embedding
 from rag_assets.store.publication import Publisher
+from rag_assets.store.refused import PgRefusedTexts
 from rag_assets.store.sources import show_progress
 
 
@@ -63,17 +68,18 @@ def embed_chunks(
 ) -> tuple[pa.Table, EmbedReport]:
     """Add the column `embedding`, (n, d) float32 of unit length, to a table of chunks.
 
-    The chunks of a source with a text that the provider refuses are left out and the source is recorded as failed.
-    So are those of a source with a text that waits for a batch job, with nothing recorded against it. `batch` hands
-    texts over to the provider's batch API whatever the profile's settings say. `wait_s`: the most seconds that a
-    request may go on failing; None: `RAG_PROVIDER_WAIT_S`.
+    The chunks of a source with a text that the provider refuses are left out and the source is recorded as failed; the
+    text is remembered, and not sent again. Left out are also the chunks of a source with a text that waits for a batch
+    job, with nothing recorded against it. `batch` hands texts over to the provider's batch API whatever the profile's
+    settings say. `wait_s`: the most seconds that a request may go on failing; None: `RAG_PROVIDER_WAIT_S`.
 
     A file that is embedded as such and refused is left out, and its text is not.
 
     Raises:
         ProviderUnavailable, ProviderRefused, CostCeilingReached: nothing is recorded against any source, and what
             was embedded until then is kept: another run goes on from there.
-        EmbeddingError: the provider's answer must not be stored.
+        EmbeddingError: the provider's answers must not be stored, whatever it is sent. All of these are noted as the
+            profile's last error.
         UsageError: `batch`, and a provider has no batch API.
     """
     report = EmbedReport()
@@ -81,88 +87,129 @@ def embed_chunks(
     tables = []
     for built in profiles:
         mine = chunks.filter(pc.equal(chunks["profile_id"], built.id))
-        texts = mine.filter(pc.is_null(mine["media"]))
-        table = _embed_profile(database, built, texts, report, batch, wait_s)
-        tables.append(_with_media(database, built, mine, table, report, wait_s))
+        origin = built.profile.origin
+        try:
+            if mine.num_rows:
+                require_origin(built, origin)
+            table = _Embedding(database, built, report, batch, wait_s).run(mine)
+        except EmbeddingError as error:
+            note_embedding(database, built, None, str(error))
+            raise
+        note_embedding(database, built, origin.place if origin and table.num_rows else None, None)
+        tables.append(table)
     report.chunks = sum(table.num_rows for table in tables)
     return pa.concat_tables(tables), report
 
 
-def _embed_profile(
-    database: Database, built: BuiltProfile, chunks: pa.Table, report: EmbedReport, batch: bool, wait_s: float
-) -> pa.Table:
-    embedder = embedder_for(built.profile)
-    texts = embedding_texts(chunks)
-    cache = PgVectorCache(database, built.tenant, built.bot, built.profile.name)
-    gate = PgGate(database, built.tenant, built.bot, built.profile)
-    with stage(f"embed {built.bot}", len(texts)) as bar:
-        backlog = settle_backlog(database, built, texts, cache, gate, batch)
-        held = [backlog.held_by(text) for text in texts]
-        # Whatever else the source of a waiting text needs is embedded now, so that it is not missing later.
-        ready = [row for row, one in enumerate(held) if one is None]
-        caller = Caller(built.tenant, built.bot, gate, wait_s)
-        now = [texts[row] for row in ready]
+def require_origin(built: BuiltProfile, origin: Origin | None) -> None:
+    """Refuse to put vectors of two origins into one profile.
+
+    Raises:
+        ProviderRefused: names both, and the ways out.
+    """
+    check_origin(f"profile {built.profile.name!r} of {built.tenant}/{built.bot}", built.origin, origin)
+
+
+@dataclass
+class _Embedding:
+    """The stage for one profile of one bot."""
+
+    database: Database
+    built: BuiltProfile
+    report: EmbedReport
+    batch: bool
+    wait_s: float
+
+    def __post_init__(self) -> None:
+        built = self.built
+        self._embedder = embedder_for(built.profile)
+        self._gate = PgGate(self.database, built.tenant, built.bot, built.profile)
+        self._caller = Caller(built.tenant, built.bot, self._gate, self.wait_s)
+        self._cache = PgVectorCache(self.database, built.tenant, built.bot, built.profile.name)
+        self._memory = PgRefusedTexts(self.database, built.tenant, built.bot, built.profile.model_key)
+
+    def run(self, chunks: pa.Table) -> pa.Table:
+        """The chunks of a profile with their vectors."""
+        return self._with_media(chunks, self._texts(chunks.filter(pc.is_null(chunks["media"]))))
+
+    def _texts(self, chunks: pa.Table) -> pa.Table:
+        texts = embedding_texts(chunks)
+        with stage(f"embed {self.built.bot}", len(texts)) as bar:
+            held = self._held(texts)
+            # Whatever else the source of a waiting text needs is embedded now, so that it is not missing later.
+            ready = [row for row, one in enumerate(held) if one is None]
+            result = self._embedded([texts[row] for row in ready], bar)
+            bar.advance_to_end()  # what was in the cache, stands there twice, or waits
+        self.report.add(result)
+        table = with_vectors(chunks.take(pa.array(ready, pa.int64())) if any(held) else chunks, result.vectors)
+        if result.refused:
+            table = self._without_refused(table, result.refused)
+        if self.built.profile.model_info.has_batch_api:
+            table = _without_waiting(self.database, self.built, chunks, held, table, self.report)
+        _progress(self.database, self.built, table)
+        return table
+
+    def _held(self, texts: Sequence[str]) -> list[Held | None]:
+        """What each text waits for, None for those that are embedded now."""
+        # What was refused once is no more liked in a batch job.
+        refused = self._memory.get([content_hash(text) for text in dict.fromkeys(texts)])
+        wanted = [text for text in texts if content_hash(text) not in refused] if refused else texts
+        backlog = settle_backlog(self.database, self.built, wanted, self._cache, self._gate, self.batch)
+        self.report.jobs += backlog.jobs
+        return [backlog.held_by(text) for text in texts]
+
+    def _embedded(self, texts: Sequence[str], bar: Stage) -> CachedEmbedding:
         # A request that is larger than a rate limit would never have its turn.
-        size = gate.batch_items(embedder.batch_items, max(map(estimated_tokens, now), default=0))
-        result = embed_documents_cached(embedder, now, cache, caller, size, on_batch=bar.advance)
-        bar.advance_to_end()  # what was in the cache, stands there twice, or waits
-    report.add(result)
-    report.jobs += backlog.jobs
-    table = with_vectors(chunks.take(pa.array(ready, pa.int64())) if backlog.held else chunks, result.vectors)
-    if result.refused:
-        table = _without_refused(database, built, table, result.refused, report)
-    if built.profile.model_info.has_batch_api:
-        table = _without_waiting(database, built, chunks, held, table, report)
-    _progress(database, built, table)
-    return table
+        size = self._gate.batch_items(self._embedder.batch_items, max(map(estimated_tokens, texts), default=0))
+        return embed_documents_cached(
+            self._embedder, texts, self._cache, self._caller, size, on_batch=bar.advance, memory=self._memory
+        )
 
+    def _with_media(self, chunks: pa.Table, texts: pa.Table) -> pa.Table:
+        """Add the files among the chunks, embedded as such, to the embedded `texts`."""
+        is_media = pc.is_valid(chunks["media"])
+        with_text = pc.unique(chunks.filter(pc.invert(is_media))["source_id"])
+        # Where a source's text failed or waits, its file does too.
+        stays = pc.or_(
+            pc.is_in(chunks["source_id"], pc.unique(texts["source_id"])),
+            pc.invert(pc.is_in(chunks["source_id"], with_text)),
+        )
+        files = chunks.filter(pc.and_(is_media, stays))
+        if not files.num_rows:
+            return texts
+        result = embed_media(
+            self.database, self.built, files, set(with_text.to_pylist()), self._caller, self._cache, self._memory
+        )
+        self.report.add(result.embedding)
+        self.report.media += result.chunks.num_rows
+        self.report.media_changed += result.changed
+        self.report.media_refused += result.refused
+        self.report.failures += result.failures
+        left_out = pa.array(sorted(result.left_out), pa.string())
+        kept = texts.filter(pc.invert(pc.is_in(texts["source_id"], left_out)))
+        table = pa.concat_tables([kept, with_vectors(result.chunks, result.vectors)])
+        # The chunks of a source stand together.
+        return table.sort_by([("source_id", "ascending"), ("chunk_index", "ascending")])
 
-def _with_media(
-    database: Database, built: BuiltProfile, chunks: pa.Table, texts: pa.Table, report: EmbedReport, wait_s: float
-) -> pa.Table:
-    """Add the files among the chunks, embedded as such, to the embedded `texts`."""
-    is_media = pc.is_valid(chunks["media"])
-    with_text = pc.unique(chunks.filter(pc.invert(is_media))["source_id"])
-    # Where a source's text failed or waits, its file does too.
-    stays = pc.or_(
-        pc.is_in(chunks["source_id"], pc.unique(texts["source_id"])),
-        pc.invert(pc.is_in(chunks["source_id"], with_text)),
-    )
-    files = chunks.filter(pc.and_(is_media, stays))
-    if not files.num_rows:
-        return texts
-    result = embed_media(database, built, files, set(with_text.to_pylist()), wait_s)
-    report.add(result.embedding)
-    report.media += result.chunks.num_rows
-    report.media_changed += result.changed
-    report.media_refused += result.refused
-    report.failures += result.failures
-    left_out = pa.array(sorted(result.left_out), pa.string())
-    kept = texts.filter(pc.invert(pc.is_in(texts["source_id"], left_out)))
-    table = pa.concat_tables([kept, with_vectors(result.chunks, result.vectors)])
-    # The chunks of a source stand together.
-    return table.sort_by([("source_id", "ascending"), ("chunk_index", "ascending")])
+    def _without_refused(self, table: pa.Table, refused: Mapping[int, str]) -> pa.Table:
+        """Record the sources that hold a refused text as failed, and return the chunks of the others."""
+        rows = table.select(["source_id", "checksum", "chunk_index", "citation", "content"])
+        by_source: dict[str, list[tuple[dict[str, Any], str]]] = {}
+        for number in sorted(refused):
+            row = rows.slice(number, 1).to_pylist()[0]
+            by_source.setdefault(row["source_id"], []).append((row, refused[number]))
+        publisher = Publisher(self.database, self.built)
+        for source, failed in by_source.items():
+            told = describe([row for row, _ in failed], failed[0][1])
+            name = publisher.fail(UUID(source), failed[0][0]["checksum"], told)
+            self.report.failures.append(Failure(self.built.bot, name, told))
+        return table.filter(pc.invert(pc.is_in(table["source_id"], pa.array(list(by_source)))))
 
 
 def embedding_texts(chunks: pa.Table) -> list[str]:
     """What the model reads of each chunk: its context, if it has one, and its content."""
     rows = zip(chunks["context"].to_pylist(), chunks["content"].to_pylist(), strict=True)
     return [embedding_text(context, content) for context, content in rows]
-
-
-def _without_refused(
-    database: Database, built: BuiltProfile, table: pa.Table, refused: Mapping[int, str], report: EmbedReport
-) -> pa.Table:
-    """Record the sources that hold a refused text as failed, and return the chunks of the others."""
-    sources = table["source_id"].to_pylist()
-    reasons = {sources[row]: reason for row, reason in sorted(refused.items(), reverse=True)}
-    publisher = Publisher(database, built)
-    for source, reason in reasons.items():
-        row = table.slice(sources.index(source), 1).to_pylist()[0]
-        text = f"cannot be embedded: {reason}"
-        name = publisher.fail(UUID(source), row["checksum"], text)
-        report.failures.append(Failure(built.bot, name, text))
-    return table.filter(pc.invert(pc.is_in(table["source_id"], pa.array(list(reasons)))))
 
 
 def _without_waiting(

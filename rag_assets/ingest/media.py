@@ -29,9 +29,9 @@ from rag_assets.progress import stage
 from rag_assets.sources.scan import SourceFile, read_content
 from rag_assets.store.cache import PgVectorCache
 from rag_assets.store.database import Database
-from rag_assets.store.limits import PgGate
 from rag_assets.store.profiles import BuiltProfile
 from rag_assets.store.publication import Publisher
+from rag_assets.store.refused import PgRefusedTexts
 from rag_assets.store.sources import PendingSource, StoredMedia
 
 
@@ -102,24 +102,26 @@ class _Reader:
 
 
 def embed_media(
-    database: Database, built: BuiltProfile, files: pa.Table, with_text: Container[str], wait_s: float
+    database: Database,
+    built: BuiltProfile,
+    files: pa.Table,
+    with_text: Container[str],
+    caller: Caller,
+    cache: PgVectorCache,
+    memory: PgRefusedTexts,
 ) -> MediaResult:
-    """Embed the files of a table of chunks; `with_text` are the ids of the sources that have other chunks too, and
-    `wait_s` the most seconds that a request may go on failing.
+    """Embed the files of a table of chunks; `with_text` are the ids of the sources that have other chunks too.
 
     Raises:
         ProviderUnavailable, ProviderRefused, CostCeilingReached: what was embedded until then is kept.
     """
     rows = files.to_pylist()
     reader = _Reader()
-    cache = PgVectorCache(database, built.tenant, built.bot, built.profile.name)
-    gate = PgGate(database, built.tenant, built.bot, built.profile)
     with stage(f"embed files {built.bot}", len(rows)) as bar:
         # A profile that is multimodal has a model that embeds files.
         embedder = cast(MediaEmbedder, embedder_for(built.profile))
         wanted = [_file(reader, row, json.loads(values["media"])) for row, values in enumerate(rows)]
-        caller = Caller(built.tenant, built.bot, gate, wait_s)
-        embedding = embed_media_cached(embedder, wanted, cache, caller, on_file=bar.advance)
+        embedding = embed_media_cached(embedder, wanted, cache, caller, on_file=bar.advance, memory=memory)
     found = np.isfinite(embedding.vectors[:, 0])
     result = MediaResult(files.filter(pa.array(found)), embedding.vectors[found], embedding)
     missing = {row: values for row, values in enumerate(rows) if not found[row]}

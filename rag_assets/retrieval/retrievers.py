@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, get_args
 
+from rag_assets.embedding.origins import check_origin
 from rag_assets.embedding.protocol import Caller, Embedded
 from rag_assets.errors import DatabaseFailed, EmbeddingError, InvalidArgument, ScopeError
 from rag_assets.retrieval.arguments import MAX_TOP_K, check_filters, check_share, check_whole, clean_query
@@ -157,6 +158,8 @@ class _PostgresRetriever:
         if self.mode == "lexical":
             return None, "lexical", None
         try:
+            whose = f"profile {scope.profile.name!r} of {scope.tenant_id}/{scope.bot_id}"
+            check_origin(whose, scope.origin, scope.profile.origin)
             embedded = yield from embed(scope.profile, query, Caller(scope.tenant_id, scope.bot_id))
         except EmbeddingError as error:
             if self.mode == "dense":

@@ -24,7 +24,8 @@ class RetrievalScope:
     Built on the server, never from what a client sent, by `open_scope`: it looks up the space and the profile, whose
     `profile_id` names the chunks that are searched, and whose `profile` says how a query is embedded. A scope made by
     hand with ids of another tenant finds nothing, and one whose `profile` is not that of its `profile_id` is refused
-    by every search.
+    by every search. `origin` is where the vectors of the profile were made, if that is known and not in the profile: a
+    query is embedded there or not at all.
 
     Raises:
         InvalidKey: tenant or bot is not a key.
@@ -37,6 +38,7 @@ class RetrievalScope:
     profile_id: int
     profile: EmbeddingProfile
     user_id: str | None = None
+    origin: str | None = None
 
     def __post_init__(self) -> None:
         check_key(self.tenant_id, "tenant")
@@ -124,7 +126,10 @@ def _opening(
             f"rag ingest --tenant {tenant} --bot {bot} --profile {profile or DEFAULT_PROFILE} "
             "(rag profile list shows which there are)"
         )
-    return RetrievalScope(tenant, bot, chosen.space_id, chosen.profile_id, to_profile(chosen.spec), user_id)
+    spec = to_profile(chosen.spec)
+    return RetrievalScope(
+        tenant, bot, chosen.space_id, chosen.profile_id, spec, user_id, origin=chosen.spec.get("origin")
+    )
 
 
 def _chosen(rows: Sequence[SpaceProfile], request_key: str | None) -> SpaceProfile:

@@ -20,7 +20,9 @@ from rag_assets.store.tenants import Space
 
 @dataclass(frozen=True)
 class BuiltProfile:
-    """A profile of one knowledge space, with its partition of knowledge_chunks."""
+    """A profile of one knowledge space, with its partition of knowledge_chunks. `origin` is where its vectors were
+    made, where that depends on the machine, and `last_error` why the last run could not embed; None: neither is known.
+    """
 
     id: int
     space_id: UUID
@@ -28,6 +30,8 @@ class BuiltProfile:
     bot: str
     status: str
     profile: EmbeddingProfile
+    origin: str | None = None
+    last_error: str | None = None
 
 
 def to_profile(spec: Mapping[str, Any]) -> EmbeddingProfile:
@@ -36,7 +40,8 @@ def to_profile(spec: Mapping[str, Any]) -> EmbeddingProfile:
 
 
 def _to_built(spec: Mapping[str, Any], **columns: Any) -> BuiltProfile:
-    return BuiltProfile(profile=to_profile(spec), **columns)
+    origin, error = spec.get("origin"), spec.get("last_error")
+    return BuiltProfile(profile=to_profile(spec), origin=origin, last_error=error, **columns)
 
 
 def add_spec(database: Database, profile: EmbeddingProfile) -> None:
@@ -136,6 +141,16 @@ def enable_profile(database: Database, space: Space, profile: EmbeddingProfile) 
     if not complete:
         create_partition(database, built.id, space, profile.dimensions)
     return built
+
+
+def note_embedding(database: Database, built: BuiltProfile, origin: str | None, error: str | None) -> None:
+    """Write down how a run's embedding has ended: where the vectors were made, unless that is known, and the `error`
+    that kept it from going on (None: there was none). Nothing is written where nothing is new."""
+    if (built.origin or origin) == built.origin and error == built.last_error:
+        return
+    with database.work(built.tenant, built.bot) as connection:
+        values = {"profile": built.id, "origin": origin, "error": error}
+        connection.execute(query("note_embedding"), values)
 
 
 def record_event(connection: Connection, built: BuiltProfile, event: str, evidence: dict[str, Any]) -> None:

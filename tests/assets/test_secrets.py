@@ -2,7 +2,8 @@
 
 The key may be nowhere. What is inside a tenant's files may be in its own rows of the tables that hold documents, in
 the Parquet files under its own folder, in the previews among Dagster's metadata of its own partition, and in answers to
-itself. The names of its files may be there too, and in its own failures.
+itself. The names of its files may be there too, and in its own failures. What the provider refuses is quoted in the
+failure of its source, for the tenant alone.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ DOCUMENTS = {
     ("source_documents", "text"), ("source_documents", "title"), ("source_documents", "blocks"),
     ("knowledge_sources", "name"),  # the title of a document that has one
 }  # fmt: skip
+REASONS = {("knowledge_sources", "error_message"), ("source_profiles", "error_message")}
 NAMES = {
     ("knowledge_sources", "name"), ("knowledge_sources", "external_id"), ("knowledge_sources", "metadata"),
     ("source_files", "uri"),
@@ -67,8 +69,10 @@ def test_no_process_says_the_key(remains: Remains) -> None:
 
 def test_what_is_inside_files_is_only_in_documents_of_their_tenant(remains: Remains, tenant: Tenant) -> None:
     found = holding(remains.product(), *tenant.contents)
-    assert places(found) == DOCUMENTS, "all of these, or the search does not see what is there"
+    assert places(found) == DOCUMENTS | REASONS, "all of these, or the search does not see what is there"
     assert {cell.tenant for cell in found} == {tenant.key}
+    quoted = [cell for cell in found if (cell.table, cell.column) in REASONS]
+    assert not holding(iter(quoted), *tenant.words, tenant.broken), "only what was refused is quoted"
 
 
 def test_names_of_files_are_only_in_sources_of_their_tenant(remains: Remains, tenant: Tenant) -> None:
@@ -147,7 +151,7 @@ def test_no_other_file_holds_a_tenants_words(remains: Remains, tenant: Tenant) -
 
 def test_answers_and_errors_hold_a_tenants_words_only_where_it_asked_for_them(remains: Remains, tenant: Tenant) -> None:
     inside = {name for name, text in remains.said.items() if any(word in text for word in tenant.contents)}
-    assert inside == {(tenant.key, "search"), (tenant.key, "sources")}
+    assert inside == {(tenant.key, "search"), (tenant.key, "sources"), (tenant.key, "ingest")}
     named = {name for name, text in remains.said.items() if tenant.name in text}
     assert named <= {*inside, (tenant.key, "ingest")}
 

@@ -19,6 +19,7 @@ from rag_assets.ingest.publication import publish_chunks
 from rag_assets.ingest.sources import sync_sources
 from rag_assets.store.database import Database
 from rag_assets.store.limits import set_profile_settings
+from rag_assets.store.refused import forget_refused_texts
 from tests.support.google_batch_server import google_batches
 from tests.support.google_server import Behaviour, Reply, embed, error, quota_failure, rows
 from tests.support.media_world import BOT, PROFILE, TENANT, MediaWorld, media_world, picture, small_pdf
@@ -58,7 +59,7 @@ def test_the_text_of_a_file_that_is_too_large_is_published(world: MediaWorld) ->
     assert world.ingest().chunks.chunks == 0
 
 
-def test_a_file_that_is_refused_and_has_no_text_fails_alone_and_is_tried_again(world: MediaWorld) -> None:
+def test_a_file_that_is_refused_and_has_no_text_fails_alone_and_is_not_sent_again_unasked(world: MediaWorld) -> None:
     world.write(plan_png=picture(1), kept_png=picture())
     world.google.script.append(error(400, "INVALID_ARGUMENT"))
     report = world.ingest()
@@ -67,6 +68,9 @@ def test_a_file_that_is_refused_and_has_no_text_fails_alone_and_is_tried_again(w
     assert report.publication.activated == [BOT]
     failed = {"kept.png": "plan.png", "plan.png": "kept.png"}[kept]
     assert world.states()[failed] == ("no_text", "failed")
+    world.ingest()
+    assert (world.states()[failed], world.media_sent()) == (("no_text", "failed"), 2)
+    assert forget_refused_texts(world.database, TENANT) == 1
     world.ingest()
     assert [name for name, _, _ in world.chunks()] == ["kept.png", "plan.png"]
     assert world.states()[failed] == ("no_text", "ready")

@@ -216,7 +216,7 @@ def status_failure(what: str, status: int, retry_after: float | None = None, det
     must be a name from the protocol and never words of the server, which may repeat the request."""
     told = f"HTTP {status}{f' ({detail})' if detail else ''}"
     if status in (400, 413, 422):
-        return TextRefused(f"{what} refuses the text: {told}")
+        return TextRefused(f"{what} refuses the text: {told}", by_provider=True)
     if status in (401, 403):
         return ProviderRefused(f"{what} does not accept the key: {told}; check that it is valid for this model")
     if 300 <= status < 500 and status not in (408, 425, 429):

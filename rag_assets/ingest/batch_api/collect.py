@@ -30,6 +30,7 @@ from rag_assets.store.cache import PgVectorCache
 from rag_assets.store.database import Database
 from rag_assets.store.limits import PgGate
 from rag_assets.store.profiles import get_spec
+from rag_assets.store.refused import PgRefusedTexts
 
 _log = logging.getLogger(__name__)
 
@@ -168,7 +169,8 @@ class _Collection:
         gate = PgGate(self.database, job.tenant, job.bot, self.profile)
         caller = Caller(job.tenant, job.bot, gate)
         texts = [text for _, text in comparable]
-        direct = embed_documents_cached(embedder_for(self.profile), texts, cache, caller)
+        memory = PgRefusedTexts(self.database, job.tenant, job.bot, job.model_key)
+        direct = embed_documents_cached(embedder_for(self.profile), texts, cache, caller, memory=memory)
         batch = np.array([vectors[key] for key, _ in comparable]).reshape(len(comparable), -1)
         cosines = [float(batch[n] @ direct.vectors[n]) for n in range(len(texts)) if n not in direct.refused]
         if not cosines:

@@ -1,0 +1,49 @@
+"""What is remembered of texts that a provider does not embed: their hashes, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from psycopg.rows import dict_row
+
+from rag_assets.embedding.refused import Refusal
+from rag_assets.store.database import Database
+from rag_assets.store.sql import query, rows
+
+_LOOKUP = 2000  # hashes in one query
+
+
+class PgRefusedTexts:
+    """Refusals of one model for one tenant; implements `embedding.refused.RefusedTexts`. Entries carry the bot whose
+    text was refused first."""
+
+    def __init__(self, database: Database, tenant: str, bot: str, model_key: str) -> None:
+        self._database, self._tenant, self._bot = database, tenant, bot
+        self._entry = {"tenant": tenant, "bot": bot, "model_key": model_key}
+
+    def get(self, hashes: Sequence[bytes]) -> dict[bytes, str]:
+        """See `RefusedTexts.get`."""
+        found: dict[bytes, str] = {}
+        for start in range(0, len(hashes), _LOOKUP):
+            values = {**self._entry, "hashes": list(hashes[start : start + _LOOKUP])}
+            with self._database.work(self._tenant, self._bot) as connection:
+                for row in rows(connection, dict_row, query("refused_texts"), values):
+                    found[bytes(row["content_hash"])] = row["reason"]
+        return found
+
+    def put(self, refusals: Mapping[bytes, Refusal]) -> None:
+        """See `RefusedTexts.put`."""
+        values = {
+            **self._entry,
+            "hashes": list(refusals),
+            "reasons": [refusal.reason for refusal in refusals.values()],
+            "lasting": [refusal.lasting for refusal in refusals.values()],
+        }
+        with self._database.work(self._tenant, self._bot) as connection:
+            connection.execute(query("put_refused_texts"), values)
+
+
+def forget_refused_texts(database: Database, tenant: str) -> int:
+    """Let all texts of a tenant be sent once more, to whatever model refused them; returns how many."""
+    with database.work(tenant) as connection:
+        return connection.execute(query("forget_refused_texts"), {"tenant": tenant}).rowcount

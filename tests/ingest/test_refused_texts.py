@@ -1,0 +1,210 @@
+"""A text that a provider does not embed is asked for once: others are served, and no later ingest sends it again."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rag_assets.embedding.profiles import EmbeddingProfile, make_profile
+from rag_assets.embedding.refused import PROBE
+from rag_assets.errors import EmbeddingError, ProviderRefused
+from rag_assets.ingest.refused import describe, without_quotations
+from rag_assets.ingest.run import IngestReport, ingest
+from rag_assets.store.database import Database
+from rag_assets.store.refused import forget_refused_texts
+from tests.support.embed_world import fresh_embedders, rows, served, statuses
+from tests.support.openai_server import Behaviour, OpenAIServer, Reply, error, openai_server, right
+
+TENANT, BOT = "acme", "support"
+
+
+@dataclass
+class World:
+    """A folder, a profile, and a server that minds some texts."""
+
+    database: Database
+    root: Path
+    server: OpenAIServer
+    profile: EmbeddingProfile
+    minded: Callable[[Reply], bool] = lambda reply: False
+    with_text: Behaviour = field(default=right)
+
+    def write(self, **texts: str) -> None:
+        for name, text in texts.items():
+            (self.root / f"{name}.txt").write_text(text)
+
+    def minds(self, word: str, by: Behaviour) -> None:
+        """From now on requests with this word are answered so."""
+
+        def behave(reply: Reply) -> None:
+            (by if any(word in text for text in reply.arrived.texts) else right)(reply)
+
+        self.server.script.clear()
+        self.server.script.extend([behave] * 1000)
+
+    def ingest(self, profile: EmbeddingProfile | None = None) -> tuple[IngestReport, int]:
+        """An ingest, and how many requests it sent."""
+        before = len(self.server.arrived)
+        report = ingest(self.database, TENANT, BOT, profile or self.profile, [self.root])
+        return report, len(self.server.arrived) - before
+
+    def served(self) -> list[str]:
+        return served(self.database.url)[0]
+
+    def remembered(self) -> list[tuple[Any, ...]]:
+        return rows(self.database.url, "SELECT reason, next_try_at IS NULL FROM rag.refused_texts")
+
+
+@pytest.fixture
+def world(database: Database, root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    with openai_server() as server, fresh_embedders(monkeypatch):
+        options = {"base_url": server.url}
+        profile = make_profile(name="o", provider="openai-compatible", model="plain", dimensions=16, options=options)
+        yield World(database, root, server, profile)
+
+
+def one_for(word: str, change: Callable[[dict[str, Any]], dict[str, Any] | None]) -> Behaviour:
+    """Entries of texts with this word are changed, or left out."""
+
+    def behave(reply: Reply) -> None:
+        entries = [
+            change(entry) if word in text else entry
+            for entry, text in zip(reply.entries(), reply.arrived.texts, strict=True)
+        ]
+        reply.send({"data": [entry for entry in entries if entry is not None]})
+
+    return behave
+
+
+def test_nine_texts_that_are_refused_do_not_keep_a_good_one_from_being_served(world: World) -> None:
+    world.minds("bad", error(400))
+    world.write(**{f"f{number}": f"A bad text, number {number}." for number in range(9)})
+    first, asked = world.ingest()
+    assert len(first.embeddings.failures) == 9
+    assert asked <= 2 * 9 - 1 + 2, "each alone, what holds them, and a word to see whether anything is embedded"
+    assert world.server.sent[PROBE] >= 1
+    world.write(good="A good text.")
+    second, asked = world.ingest()
+    assert (asked, world.served()) == (1, ["A good text."])
+    assert world.server.arrived[-1].texts == ["A good text."]
+    third, asked = world.ingest()
+    assert (asked, statuses(world.database.url)) == (0, {"failed": 9, "ready": 1})
+    assert len(second.embeddings.failures) == len(third.embeddings.failures) == 9
+    assert [lasting for _, lasting in world.remembered()] == [True] * 9
+
+
+BAD_ANSWERS: dict[str, Callable[[dict[str, Any]], dict[str, Any] | None]] = {
+    "null": lambda entry: {**entry, "embedding": None},
+    "an empty list": lambda entry: {**entry, "embedding": []},
+    "another dimension": lambda entry: {**entry, "embedding": [1.0] * 8},
+    "NaN": lambda entry: {**entry, "embedding": [float("nan")] * 16},
+    "zeros": lambda entry: {**entry, "embedding": [0.0] * 16},
+    "no index": lambda entry: {"embedding": entry["embedding"], "index": "none"},
+    "no entry": lambda entry: None,
+}
+
+
+@pytest.mark.parametrize("change", BAD_ANSWERS.values(), ids=BAD_ANSWERS)
+def test_a_text_without_a_vector_fails_alone_by_name_and_waits_for_its_next_try(
+    world: World, change: Callable[[dict[str, Any]], dict[str, Any] | None]
+) -> None:
+    world.minds("odd", one_for("odd", change))
+    world.write(odd="An odd text.", **{f"f{number}": f"Good text {number}." for number in range(5)})
+    first, asked = world.ingest()
+    assert world.served() == [f"Good text {number}." for number in range(5)]
+    (failure,) = first.embeddings.failures
+    assert failure.name == "odd.txt"
+    assert "which begins “An odd text.”" in failure.error
+    assert asked <= 1 + 1 + 2 * 3, "six, a word, and halves"
+    world.write(new="A new text.")
+    _, asked = world.ingest()
+    assert (asked, world.served()[0]) == (1, "A new text.")
+    _, asked = world.ingest()
+    assert (asked, [lasting for _, lasting in world.remembered()]) == (0, [False])
+
+
+def test_what_had_no_vector_is_tried_again_after_pauses_that_grow(world: World) -> None:
+    world.minds("odd", one_for("odd", BAD_ANSWERS["null"]))
+    world.write(odd="An odd text.", good="A good text.")
+    pauses = []
+    for _ in range(3):
+        assert world.ingest()[1] > 0
+        ((pause,),) = rows(world.database.url, "SELECT next_try_at - refused_at FROM rag.refused_texts")
+        pauses.append(round(pause.total_seconds() / 3600))
+        rows(world.database.url, "UPDATE rag.refused_texts SET next_try_at = now() RETURNING 1")
+    assert pauses == [1, 4, 16]
+    world.server.script.clear()
+    world.ingest()
+    assert world.served() == ["A good text.", "An odd text."]
+
+
+def test_a_text_that_changes_or_another_profile_or_the_wish_of_somebody_sends_it_again(world: World) -> None:
+    world.minds("bad", error(400))
+    world.write(a="A bad text.", b="A good text.")
+    world.ingest()
+    assert world.ingest()[1] == 0
+    other = world.profile.model_copy(update={"name": "other", "model": "plainer"})
+    assert world.ingest(other)[1] > 0
+    assert forget_refused_texts(world.database, TENANT) == 2
+    assert world.ingest()[1] > 0
+    world.write(a="A better text.")
+    world.ingest()
+    assert world.served().count("A better text.") == 1
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 422])
+def test_a_provider_that_refuses_everything_blames_no_text(world: World, status: int) -> None:
+    world.server.script.extend([error(status)] * 100)
+    world.write(**{f"f{number}": f"Text {number}." for number in range(12)})
+    with pytest.raises(ProviderRefused):
+        world.ingest()
+    assert len(world.server.arrived) < 25
+    assert (world.remembered(), statuses(world.database.url)) == ([], {"processing": 12})
+    world.server.script.clear()
+    world.ingest()
+    assert statuses(world.database.url) == {"ready": 12}
+
+
+def test_a_provider_whose_vectors_are_all_wrong_blames_no_text(world: World) -> None:
+    world.server.script.extend([one_for("", BAD_ANSWERS["null"])] * 100)
+    world.write(a="Text one.", b="Text two.")
+    with pytest.raises(EmbeddingError):
+        world.ingest()
+    assert (len(world.server.arrived), world.remembered()) == (2, [])
+
+
+def test_who_is_refused_is_told_which_chunk_it_is(world: World) -> None:
+    world.minds("unspeakable", error(400))
+    sections = "\n\n".join(f"## Part {number}\n\n{'Words that fill the part. ' * 60}" for number in range(3))
+    danger = f"## Danger\n\nThe unspeakable valve is {'x ' * 80}"
+    (world.root / "manual.md").write_text(f"# Pumps\n\n{sections}\n\n{danger}\n")
+    report, _ = world.ingest()
+    (failure,) = report.embeddings.failures
+    assert re.search(r"\(chunk [4-9], under .*Danger", failure.error)
+    assert "unspeakable valve" in failure.error
+    ((stored,),) = rows(world.database.url, "SELECT error_message FROM rag.knowledge_sources WHERE status = 'failed'")
+    assert stored == failure.error
+    assert len(stored) < 400
+    unquoted = without_quotations(failure.error)
+    assert "HTTP 400" in unquoted
+    assert not re.search("Danger|valve", unquoted)
+
+
+def test_no_text_can_break_out_of_its_quotation() -> None:
+    row = {"chunk_index": 0, "citation": json.dumps({"heading": "a” secret"}), "content": "one ” secret “ secret ”"}
+    assert "secret" not in without_quotations(describe([row], "HTTP 400"))
+
+
+def test_a_record_of_many_is_named(world: World) -> None:
+    world.minds("bad", error(400))
+    records = [{"_id": str(number), "text": f"Text {number}."} for number in range(5)] + [{"_id": "b", "text": "bad."}]
+    (world.root / "corpus.jsonl").write_text("\n".join(map(json.dumps, records)))
+    report, _ = world.ingest()
+    assert [failure.name for failure in report.embeddings.failures] == ["b"]
+    assert len(world.served()) == 5
