@@ -22,6 +22,7 @@ import pytest
 from psycopg import sql
 
 from rag_assets.automation.jobs import PAIR_JOB
+from rag_assets.embedding.refused import PROBE
 from rag_assets.store.database import with_database
 from rag_assets.store.server import running_url, stop_server
 from tests.support.google_server import (
@@ -143,17 +144,20 @@ def _text(value: Any) -> str:
 
 
 class Moody:
-    """Answers the requests of each tenant by a script of its own, then rightly; refuses what nobody likes."""
+    """Answers the requests of each tenant by a script of its own, then rightly; refuses what nobody likes. What holds
+    no tenant's words, but asks whether anything is embedded, has the script of nobody."""
 
     def __init__(self, tenants: tuple[Tenant, Tenant]) -> None:
         self._tenants = tenants
-        self.scripts: dict[str, deque[Behaviour]] = {tenant.key: deque() for tenant in tenants}
+        self.scripts: dict[str, deque[Behaviour]] = {key: deque() for key in ("", *(tenant.key for tenant in tenants))}
 
     def __call__(self, reply: Reply) -> None:
         texts = " ".join(reply.arrived.texts)
         for tenant in self._tenants:
             if any(word in texts for word in tenant.contents) and self.scripts[tenant.key]:
                 return self.scripts[tenant.key].popleft()(reply)
+        if texts.endswith(PROBE) and self.scripts[""]:
+            return self.scripts[""].popleft()(reply)
         refused = any(tenant.refused in texts for tenant in self._tenants)
         (error(400, "INVALID_ARGUMENT") if refused else embed)(reply)
 
@@ -205,11 +209,13 @@ def _run_all(remains: Remains, folder: Path, moody: Moody) -> None:
     rag(first.key, "ingest", str(folder / first.key), *scope(first), "--profile", PROFILE)
     rag(first.key, "tenant limit", first.key, "--provider", "google", "--items-per-minute", "100000")
     moody.scripts[second.key] += [words_for_vectors]
+    moody.scripts[""] += [words_for_vectors]
     rag(second.key, "ingest", str(folder / second.key), *scope(second), "--profile", PROFILE, code=1)
     for tenant in remains.tenants:
         tenant.change(folder / tenant.key)
     moody.scripts[first.key] += [close_in_the_body, error(500)]
     moody.scripts[second.key] += [THROTTLED, words_for_vectors]
+    moody.scripts[""] += [words_for_vectors]
     worker = [sys.executable, str(WORKER), BOT, PROFILE, first.key, second.key]
     remains.said["", "first jobs"] = run(worker)
     assert remains.said["", "first jobs"].startswith(json.dumps([[second.key, PAIR_JOB]]))
