@@ -83,8 +83,7 @@ def ingest(
     retry_failed: Annotated[
         bool,
         typer.Option(
-            "--retry-failed",
-            help="Also read unchanged files again that failed or held no text, and send again what a model refused.",
+            "--retry-failed", help="Also read what failed or held no text again, and send what a model refused again."
         ),
     ] = False,
     exclude: Exclude = None,
