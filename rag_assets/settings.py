@@ -7,14 +7,15 @@ values. A variable that is blank counts as not set.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, get_args
 
-from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError, ValidationInfo
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from rag_assets.addresses import AddressFault, database_address, http_address, sqlalchemy_address, storage_address
 from rag_assets.errors import UsageError
 from rag_assets.settings_page import Variable, page_of
 
@@ -52,6 +53,16 @@ def _storage_under_home(values: Mapping[str, Any]) -> str:
     return str(values["home"] / "storage")
 
 
+def _address(check: Callable[[str], str]) -> AfterValidator:
+    return AfterValidator(lambda text: check(text) if text is not None else None)
+
+
+def _beside_database(text: str | None, info: ValidationInfo) -> str | None:
+    if text is not None and info.data.get("database_url", text) is None:
+        raise AddressFault("is a further login of the server that DATABASE_URL names, which is not set")
+    return text
+
+
 def _split(text: object) -> object:
     return tuple(name.strip() for name in text.split(",") if name.strip()) if isinstance(text, str) else text
 
@@ -86,7 +97,7 @@ class Settings(BaseSettings):
         "Where the embedded PostgreSQL server and Dagster's home lie; relative to the working folder",
         allowed="a folder",
     )
-    database_url: str | None = _row(
+    database_url: Annotated[str | None, _address(database_address)] = _row(
         "DATABASE_URL",
         None,
         PLACES,
@@ -94,7 +105,7 @@ class Settings(BaseSettings):
         unset="an embedded server under `RAG_HOME`",
         repr=False,
     )
-    app_database_url: str | None = _row(
+    app_database_url: Annotated[str | None, _address(database_address), AfterValidator(_beside_database)] = _row(
         "RAG_APP_DATABASE_URL",
         None,
         PLACES,
@@ -113,7 +124,7 @@ class Settings(BaseSettings):
         unset="`DATABASE_URL`",
         repr=False,
     )
-    storage: str = _row(
+    storage: Annotated[str, _address(storage_address)] = _row(
         "RAG_STORAGE",
         _storage_under_home,
         PLACES,
@@ -121,7 +132,7 @@ class Settings(BaseSettings):
         unset="`storage` under `RAG_HOME`",
         repr=False,
     )
-    dagster_pg_url: str | None = _row(
+    dagster_pg_url: Annotated[str | None, _address(sqlalchemy_address)] = _row(
         "DAGSTER_PG_URL",
         None,
         PLACES,
@@ -136,7 +147,7 @@ class Settings(BaseSettings):
     google_api_key: SecretStr | None = _row(
         "GOOGLE_API_KEY", None, PROVIDERS, "The same, where `GEMINI_API_KEY` is not set"
     )
-    google_gemini_base_url: str = _row(
+    google_gemini_base_url: Annotated[str, _address(http_address)] = _row(
         "GOOGLE_GEMINI_BASE_URL",
         "https://generativelanguage.googleapis.com",
         PROVIDERS,
@@ -149,7 +160,7 @@ class Settings(BaseSettings):
         PROVIDERS,
         "Key for OpenAI, or for the server that `OPENAI_BASE_URL` names; never sent to another that a profile names",
     )
-    openai_base_url: str = _row(
+    openai_base_url: Annotated[str, _address(http_address)] = _row(
         "OPENAI_BASE_URL",
         "https://api.openai.com/v1",
         PROVIDERS,
@@ -306,8 +317,14 @@ def faults_of(error: ValidationError) -> dict[str, str]:
     table = {variable.name: variable for variable in variables()}
     faults = error.errors(include_url=False, include_input=False)
     # One that follows from a wrong value is left out.
-    names = [str(fault["loc"][0]) for fault in faults if fault["type"] != "default_factory_not_called"]
-    return {name: f"{_assignment(table[name])}: it has to be {table[name].allowed}" for name in names}
+    found = {str(fault["loc"][0]): fault for fault in faults if fault["type"] != "default_factory_not_called"}
+    return {name: _said(table[name], fault.get("ctx", {}).get("error")) for name, fault in found.items()}
+
+
+def _said(variable: Variable, reason: object) -> str:
+    if isinstance(reason, AddressFault):
+        return f"{variable.name} {reason}"
+    return f"{_assignment(variable)}: it has to be {variable.allowed}"
 
 
 def variables() -> list[Variable]:

@@ -105,10 +105,14 @@ def test_all_wrong_values_are_told_at_once(monkeypatch: pytest.MonkeyPatch) -> N
         load_settings()
 
 
+def _scheme(name: str) -> str:
+    return "postgresql" if name.endswith(("DATABASE_URL", "PG_URL")) else "https"
+
+
 def test_neither_a_key_nor_an_address_is_in_what_settings_say_of_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
     for variable in variables():
         if variable.secret or variable.name.endswith(("_URL", "_STORAGE")):
-            monkeypatch.setenv(variable.name, "https://user:hunter2@host")
+            monkeypatch.setenv(variable.name, f"{_scheme(variable.name)}://user:hunter2-and-more@host")
     settings = load_settings()
     monkeypatch.setenv("RAG_DEVICE", "abacus")
     with pytest.raises(UsageError) as caught:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -13,16 +12,13 @@ from rich.padding import Padding
 from rich.table import Column, Table
 from rich.text import Text
 
+from rag_assets.addresses import masked
 from rag_assets.commands.options import Json
 from rag_assets.commands.shell import WRONG_USE, CommandResult, printable
 from rag_assets.settings import Settings, faults_of, read_variable, variables
 from rag_assets.settings_page import Variable
 
 _WIDE = 120  # columns from which all fits on one line
-_PASSWORD_OF_USER = re.compile(r"(?<=://)([^:@/?#]*):.*@", re.DOTALL)
-_PASSWORD_OF_OPTION = re.compile(
-    r"(\w*(?:password|secret|token|key)\w*\s*=\s*)('(?:[^'\\]|\\.)*'|[^\s&'][^\s&]*)", re.IGNORECASE
-)
 
 
 def config(as_json: Json = False) -> CommandResult:
@@ -36,20 +32,16 @@ def config(as_json: Json = False) -> CommandResult:
     return CommandResult({"settings": rows}, lambda console: _show(console, rows), WRONG_USE if faults else 0)
 
 
-def masked(text: str) -> str:
-    """A connection URL or string, or any other address, without the passwords in it."""
-    return _PASSWORD_OF_OPTION.sub(r"\1***", _PASSWORD_OF_USER.sub(r"\1:***@", text))
-
-
 def _as_far_as_right() -> tuple[Settings, dict[str, str]]:
     """The settings with defaults in place of wrong values, and what is wrong, by variable."""
-    try:
-        return Settings(), {}
-    except ValidationError as error:
-        faults = faults_of(error)
     fields = {variable.name: variable.field for variable in variables()}
-    defaults = {fields[name]: Settings.model_fields[fields[name]].default for name in faults}
-    return Settings(**defaults), faults
+    faults: dict[str, str] = {}
+    while True:
+        defaults = {fields[name]: Settings.model_fields[fields[name]].default for name in faults}
+        try:
+            return Settings(**defaults), faults
+        except ValidationError as error:  # with the first faults away, what follows from them may come out
+            faults |= faults_of(error)
 
 
 def _row(variable: Variable, settings: Settings, fault: str | None) -> dict[str, Any]:
@@ -58,7 +50,7 @@ def _row(variable: Variable, settings: Settings, fault: str | None) -> dict[str,
     source = "environment" if text is not None else "derived" if variable.derived else "default"
     return {
         "name": variable.name,
-        "value": ("set" if text else "not set") if variable.secret else masked(str(text)) if fault else held,
+        "value": ("set" if text else "not set") if variable.secret else _wrong(variable, text) if fault else held,
         "source": source,
         "meaning": variable.meaning.replace("`", ""),
         "group": variable.group,
@@ -67,6 +59,11 @@ def _row(variable: Variable, settings: Settings, fault: str | None) -> dict[str,
         "secret": variable.secret,
         "error": fault,
     }
+
+
+def _wrong(variable: Variable, text: str | None) -> str:
+    """A wrong value; of a wrong address nobody knows which part is the password."""
+    return "***" if Settings.model_fields[variable.field].repr is False else str(text)
 
 
 def _plain(value: Any) -> Any:
@@ -92,7 +89,7 @@ def _show(console: Console, rows: list[dict[str, Any]]) -> None:
 def _columns(row: dict[str, Any]) -> list[Text]:
     value = Text(printable(_words(row)), style="bold red" if row["error"] else "")
     if row["error"]:
-        value.append(f"\nhas to be {row['allowed']}", style="red")
+        value.append(f"\nhas to be {row['allowed']}" if row["allowed"] else f"\n{row['error']}", style="red")
     return [value, Text(row["source"]), Text(row["meaning"], style="dim")]
 
 

@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.text import Text
 from typer.core import TyperGroup
 
+from rag_assets.addresses import masked
 from rag_assets.errors import RagError, UsageError
 
 FAILED, WRONG_USE, INTERRUPTED = 1, 2, 130
@@ -162,7 +163,7 @@ def _message(error: Exception) -> str:
     if isinstance(error, RagError):
         return str(error)
     lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0] if lines else 'no message'} (RAG_DEBUG=1 shows where)"
+    return f"{type(error).__name__}: {masked(lines[0]) if lines else 'no message'} (RAG_DEBUG=1 shows where)"
 
 
 @contextmanager

@@ -11,6 +11,7 @@ import dagster as dg
 from dagster._core.errors import DagsterExecutionInterruptedError
 from dagster._core.utils import make_new_run_id
 
+from rag_assets.addresses import masked
 from rag_assets.assets.metadata import shown
 from rag_assets.automation.history import COMMAND_LINE, ORIGIN_TAG
 from rag_assets.automation.jobs import PAIR_JOB, SOURCES_JOB
@@ -139,7 +140,7 @@ def _with_place(error: BaseException, instance: dg.DagsterInstance, run_id: str,
     place = f"(step {failed[0].step_key}, run {run_id})"
     if isinstance(error, RagError):
         return type(error)(f"{error} {place}")
-    return RagError(f"{''.join(traceback.format_exception_only(error)).strip()} {place}")
+    return RagError(f"{masked(''.join(traceback.format_exception_only(error)).strip())} {place}")
 
 
 def _outcome(reports: Reports, bot: str, run_ids: tuple[str, ...], wall_seconds: float) -> IngestOutcome:

@@ -4,13 +4,24 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rag_assets.commands.config import masked
+from rag_assets.addresses import masked
 from rag_assets.settings import variables
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.support.command_line import Rag
+
+
+PASSWORD_IN = {
+    "database": "postgresql://user:hunter2@host/path?sslpassword=hunter2&sslmode=require",
+    "dagster": "postgresql+psycopg2://user:hunter2@host/path?sslpassword=hunter2",
+    "http": "https://user:hunter2@host/path?password=hunter2&mode=x",
+}
+
+
+def kind_of(name: str) -> str:
+    return "dagster" if name.startswith("DAGSTER") else "database" if name.endswith("DATABASE_URL") else "http"
 
 
 def _by_name(rag: Rag, code: int = 0) -> dict[str, dict[str, object]]:
@@ -38,15 +49,22 @@ def test_of_a_key_it_only_tells_whether_it_is_set(rag: Rag, monkeypatch: pytest.
     monkeypatch.setenv("OPENAI_API_KEY", " ")
     found = _by_name(rag)
     keys = {name: setting["value"] for name, setting in found.items() if setting["secret"]}
-    assert keys == {"GEMINI_API_KEY": "set", "GOOGLE_API_KEY": "not set", "OPENAI_API_KEY": "not set"}
+    assert keys == {
+        "GEMINI_API_KEY": "set",
+        "GOOGLE_API_KEY": "not set",
+        "OPENAI_API_KEY": "not set",
+        "RAG_DEV_TOKEN": "not set",
+    }
     assert "hunter2" not in rag("config").stdout + rag("config", "--json").stdout
 
 
 def test_passwords_in_addresses_are_masked(rag: Rag, monkeypatch: pytest.MonkeyPatch) -> None:
     for variable in variables():
         if variable.name.endswith(("_URL", "_STORAGE")):
-            monkeypatch.setenv(variable.name, "https://user:hunter2@host/path?password=hunter2&mode=x")
-    assert _by_name(rag)["DATABASE_URL"]["value"] == "https://user:***@host/path?password=***&mode=x"
+            monkeypatch.setenv(variable.name, PASSWORD_IN[kind_of(variable.name)])
+    found = _by_name(rag)
+    assert found["DATABASE_URL"]["value"] == "postgresql://user:***@host/path?sslpassword=***&sslmode=require"
+    assert found["OPENAI_BASE_URL"]["value"] == "https://user:***@host/path?password=***&mode=x"
     assert "hunter2" not in rag("config").stdout + rag("config", "--json").stdout
 
 
