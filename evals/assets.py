@@ -26,7 +26,7 @@ from evals.runs import write_parquet, write_trec
 from rag_assets.assets.metadata import records_table, seconds
 from rag_assets.assets.steps import OWNERS, Text, Whole, pair_of, profiles_of, working
 from rag_assets.errors import PromotionRefused, UsageError
-from rag_assets.io_managers import staging_folder
+from rag_assets.io_managers import make_folder, staging_base, staging_folder
 from rag_assets.partitions import tenant_profile
 from rag_assets.resources import Postgres
 from rag_assets.store.database import Database
@@ -190,7 +190,7 @@ def _with_labels(context: dg.AssetExecutionContext, database: Database, config: 
 
 def _keep_run(tenant: str, profile: str, one: _Judged) -> str:
     folder: UPath = staging_folder(tenant) / profile / "runs" / one.bot
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder, staging_base())
     with TemporaryDirectory() as scratch:
         written = [Path(scratch) / "run.trec", Path(scratch) / "run.parquet"]
         write_trec(one.measured.run, written[0], profile)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from typing import Annotated, Any
 
 import typer
 
+from rag_assets.children import PRIVATE
 from rag_assets.commands.lazy import MARKUP
 from rag_assets.commands.listing import listed
 from rag_assets.commands.shell import RagGroup
@@ -50,7 +52,8 @@ def rag(
 
 
 def main() -> None:
-    """Entry point of the console script."""
+    """Entry point of the console script; what it makes is for nobody else."""
+    os.umask(PRIVATE)
     app()
 
 

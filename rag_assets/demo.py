@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from rich.text import Text
 
 from evals.gate import Verdict
 from evals.runner import import_set, judge
+from rag_assets.children import PRIVATE
 from rag_assets.commands.bars import shown
 from rag_assets.commands.ingest import ingest_roots, outcome_payload, show_outcome
 from rag_assets.commands.search import search_bot, show_results
@@ -214,6 +216,7 @@ def _show_next(console: Console, seconds: float) -> None:
 
 def main() -> None:
     """Entry point of `python -m rag_assets.demo`."""
+    os.umask(PRIVATE)
     sys.exit(guarded(lambda: run(stdout_console())))
 
 

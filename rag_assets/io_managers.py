@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Collection
+from pathlib import Path
 from uuid import uuid4
 
 import dagster as dg
@@ -14,6 +15,7 @@ import pyarrow.parquet as pq
 from upath import UPath
 
 from rag_assets.keys import check_key
+from rag_assets.private import FILE, make_private
 from rag_assets.runs.reports import add_seconds
 from rag_assets.settings import load_settings
 
@@ -34,6 +36,7 @@ class ParquetIOManager(dg.IOManager):
         """Write the table; a reader finds the old file or the new one, never a part of one."""
         path = self._path(context.partition_key, context.asset_key)
         rows, began = obj.num_rows, time.monotonic()
+        make_folder(path.parent, staging_base(self.base))
         _write(obj, path)
         del obj
         pa.default_memory_pool().release_unused()
@@ -57,13 +60,18 @@ class ParquetIOManager(dg.IOManager):
         return base / check_key(keys["profile"], "profile") / f"{asset.to_python_identifier()}.parquet"
 
 
+def staging_base(base: str | None = None) -> UPath:
+    """The folder, or its like in an object store, that holds the Parquet files of all tenants."""
+    return UPath(base or load_settings().storage)
+
+
 def staging_folder(tenant: str, base: str | None = None) -> UPath:
     """The folder that holds all Parquet files of a tenant.
 
     Raises:
         InvalidKey: what ought to be a tenant could lead elsewhere; Dagster takes any text as a partition.
     """
-    return UPath(base or load_settings().storage) / check_key(tenant, "tenant")
+    return staging_base(base) / check_key(tenant, "tenant")
 
 
 def drop_staged_sources(tenant: str, sources: Collection[str], base: str | None = None) -> int:
@@ -79,17 +87,35 @@ def drop_staged_sources(tenant: str, sources: Collection[str], base: str | None 
     return changed
 
 
+def make_folder(folder: UPath, base: UPath) -> None:
+    """Make a folder under `base`, for nobody else where it is one of this machine."""
+    if not is_local(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        return
+    for part in reversed([folder, *folder.parents]):
+        if part.is_relative_to(base) and part != base:
+            make_private(Path(part.path))
+
+
+def is_local(path: UPath) -> bool:
+    """Whether a path is in this machine's file system."""
+    return path.protocol in ("", "file", "local")
+
+
 def _write(table: pa.Table, path: UPath) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if path.protocol not in ("", "file", "local"):
+    if not is_local(path):
         # An object appears when its upload is complete.
         with path.open("wb") as file:
             pq.write_table(table, file, use_dictionary=False, row_group_size=_ROW_GROUP)
         return
     part = path.with_name(f".{path.name}.{uuid4().hex}")
     try:
-        with part.open("wb") as file:
+        with open(part.path, "wb", opener=_private) as file:
             pq.write_table(table, file, use_dictionary=False, row_group_size=_ROW_GROUP)
         os.replace(part.path, path.path)
     finally:
         part.unlink(missing_ok=True)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, FILE)

@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from rag_assets.children import PRIVATE, start_python
+from rag_assets.children import start_python
 from rag_assets.errors import UsageError
 from rag_assets.launch.guard import LOGIN
 from rag_assets.launch.instance import dagster_instance, refresh
@@ -37,7 +37,6 @@ def serve(settings: Settings, host: str, port: int, token: str | None) -> int:
         UsageError: the port is taken; Dagster would quietly serve on another one.
     """
     _require_port(host, port)
-    os.umask(PRIVATE)
     with dagster_instance(settings):  # the daemon's runs find the pool's limit set
         environment = dict(os.environ)
     workspace = settings.dagster_home / "workspace.yaml"

@@ -14,7 +14,8 @@ from dagster._core.instance.ref import InstanceRef
 from psycopg import conninfo
 
 from rag_assets.errors import DatabaseRefused
-from rag_assets.io_managers import staging_folder
+from rag_assets.io_managers import is_local, staging_folder
+from rag_assets.private import close_to_others, make_private
 from rag_assets.runs.pools import prepare_pool
 from rag_assets.runs.purge import purge_tenant
 from rag_assets.settings import Settings, bundled
@@ -32,7 +33,9 @@ def dagster_environment(settings: Settings) -> dict[str, str]:
         DatabaseUnavailable, DatabaseRefused: the storage database can be neither reached nor created.
     """
     home = settings.dagster_home
-    home.mkdir(parents=True, exist_ok=True)
+    make_private(home)
+    if Path(settings.storage) == settings.home / "storage" and Path(settings.storage).is_dir():
+        close_to_others(Path(settings.storage))
     refresh(home / "dagster.yaml", bundled("dagster.yaml").read_text())
     environment = {
         "DAGSTER_HOME": str(home),
@@ -108,7 +111,7 @@ def remove_staged(settings: Settings, tenant: str) -> int:
     files = [path for path in folder.rglob("*") if path.is_file()] if folder.exists() else []
     for path in files:
         path.unlink()
-    if files and folder.protocol in ("", "file", "local"):
+    if files and is_local(folder):
         shutil.rmtree(folder.path, ignore_errors=True)
     return len(files)
 
