@@ -44,13 +44,13 @@ def database_address(text: str) -> str:
     Raises:
         AddressFault: it is none.
     """
-    scheme = _SCHEME.match(text)
+    scheme = _SCHEME.match(text) if isinstance(text, str) else None
     if scheme and scheme[1].lower() not in ("postgresql", "postgres"):
         raise AddressFault(f"begins with {scheme[0].strip()} and has to name a PostgreSQL server: {DATABASE_FORM}")
     if scheme and scheme[2]:
         raise AddressFault(f"is in SQLAlchemy's form: leave {scheme[2]} out of it, as in {DATABASE_FORM}")
     parts = _parsed(text)
-    login = re.split(r"[/?]", text.partition("://")[2], maxsplit=1)[0]
+    login = re.split(r"[/?]", str(text).partition("://")[2], maxsplit=1)[0]
     if not parts or login.count("@") > 1 or not _is_clear(parts):
         raise AddressFault(f"is no connection URL; write it as {DATABASE_FORM}, {_ENCODED}")
     return text

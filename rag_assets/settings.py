@@ -115,7 +115,7 @@ class Settings(BaseSettings):
         "login may do more",
         repr=False,
     )
-    ingest_database_url: str | None = _row(
+    ingest_database_url: Annotated[str | None, _address(database_address), AfterValidator(_beside_database)] = _row(
         "RAG_INGEST_DATABASE_URL",
         None,
         PLACES,

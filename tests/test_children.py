@@ -104,6 +104,11 @@ def _starting(path: Path) -> Iterator[str]:
             yield from (name for name in names if name == "ProcessPoolExecutor")
 
 
+ELSEWHERE = {
+    "rag_assets/store/server_process.py": "PostgreSQL's own programs, and useradd, by names that no folder changes"
+}
+
+
 def test_processes_of_python_are_started_in_one_place() -> None:
     found = {str(path.relative_to(HOUSE)) for path in python_files("rag_assets", "evals") if list(_starting(path))}
-    assert found == {"rag_assets/children.py"}
+    assert found == {"rag_assets/children.py", *ELSEWHERE}

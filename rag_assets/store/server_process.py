@@ -163,7 +163,8 @@ def _runs(folder: Path, user: pwd.struct_passwd) -> bool:
 
 def _copy(package: Path, version: str, target: Path) -> None:
     """Copy programs and the libraries beside them, for every user to read; whole or not at all."""
-    _COPIES.mkdir(mode=0o755, parents=True, exist_ok=True)
+    _COPIES.mkdir(parents=True, exist_ok=True)
+    _COPIES.chmod(0o755)  # whatever the umask says
     part = Path(tempfile.mkdtemp(dir=_COPIES))
     try:
         shutil.copytree(package / version, part / package.name / version, symlinks=True)

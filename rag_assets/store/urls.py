@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
-import psycopg
 from psycopg import conninfo
 
+from rag_assets.addresses import AddressFault, database_address
 from rag_assets.errors import InvalidArgument
-
-_SCHEME = re.compile(r"\s*([A-Za-z][A-Za-z0-9.-]{0,20})(\+[A-Za-z0-9_]{1,20})?://")
-_FORM = "postgresql://user:password@host/database"
 
 
 @dataclass(frozen=True)
@@ -27,38 +23,16 @@ class Entry:
 
 
 def checked_url(url: str, name: str) -> str:
-    """`url` if it is one that the driver understands.
+    """`url` if it is one that the driver understands, and in one way only.
 
     Raises:
         InvalidArgument: it is none. The text does not repeat it, because it may hold a password.
     """
-    if isinstance(url, str) and (scheme := _SCHEME.match(url)):
-        if scheme[1].lower() not in ("postgresql", "postgres"):
-            text = f"{name} begins with {scheme[0].strip()} and has to name a PostgreSQL server: {_FORM}"
-            raise InvalidArgument(text, name)
-        if scheme[2]:
-            raise InvalidArgument(f"{name} is in SQLAlchemy's form: leave {scheme[2]} out of it, as in {_FORM}", name)
-    if not _is_understood(url):  # raised here: in an `except` it would keep the driver's error, which repeats the URL
-        raise InvalidArgument(
-            f"{name} is no connection URL; write it as {_FORM}, with special characters of the password as %40 and "
-            "the like",
-            name,
-        )
-    return url
-
-
-def _is_understood(url: str) -> bool:
     try:
-        parts = conninfo.conninfo_to_dict(url) if url else {}
-    except (psycopg.ProgrammingError, TypeError, ValueError, AttributeError):
-        return False
-    ports = str(parts.get("port") or "").split(",")
-    hosts = str(parts.get("host") or "")
-    return bool(parts) and "@" not in hosts and all(not port or _is_port(port) for port in ports)
-
-
-def _is_port(text: str) -> bool:
-    return text.isascii() and text.isdigit() and 0 < int(text) < 65536
+        return database_address(url)
+    except AddressFault as fault:
+        reason = str(fault)
+    raise InvalidArgument(f"{name} {reason}", name)
 
 
 def with_database(url: str, database: str) -> str:
