@@ -28,9 +28,15 @@ RagError
 
 from __future__ import annotations
 
+from rag_assets.printing import printable_lines
+
 
 class RagError(Exception):
     """Base of all errors raised on purpose; its text is meant for the person at the terminal."""
+
+    def __str__(self) -> str:
+        # It may name files and repeat answers: wherever it is shown or logged, no character of it acts.
+        return printable_lines(super().__str__())
 
 
 class UsageError(RagError):

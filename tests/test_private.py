@@ -34,7 +34,7 @@ def open_paths(folder: Path) -> list[str]:
     return [
         f"{path} {path.stat().st_mode & 0o777:o}"
         for path in found
-        if path.lstat().st_mode & OTHERS and not path.is_symlink()
+        if path.lstat().st_mode & OTHERS and not path.is_symlink() and not path.is_socket()  # its folder is what counts
     ]
 
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from rag_assets.ingest.refused import without_quotations
 from rag_assets.ingest.sources import Failure
+from rag_assets.printing import printable
 from rag_assets.store.overview import BotIndexes, BotProfile, BotSources, FailedSource
 
 MAX_FAILURES = 50
@@ -31,7 +32,7 @@ def failures_table(failures: Sequence[Failure | FailedSource]) -> dg.TableMetada
     Dagster sees the runs of all tenants."""
     unquoted = [Failure(one.bot, one.name, without_quotations(one.error)) for one in failures[:MAX_FAILURES]]
     return dg.MetadataValue.table(
-        records=[dg.TableRecord({"bot": f.bot, "source": f.name, "error": f.error}) for f in shown(unquoted)],
+        records=[_row({"bot": f.bot, "source": f.name, "error": f.error}) for f in shown(unquoted)],
         schema=_FAILURE_SCHEMA,
     )
 
@@ -47,8 +48,14 @@ def records_table(records: Sequence[Mapping[str, str | int | float | bool]]) -> 
     """Records with the same fields, as a table."""
     names = list(records[0]) if records else ["bot"]
     return dg.MetadataValue.table(
-        records=[dg.TableRecord(dict(record)) for record in records],
+        records=[_row(record) for record in records],
         schema=dg.TableSchema(columns=[dg.TableColumn(name) for name in names]),
+    )
+
+
+def _row(record: Mapping[str, str | int | float | bool]) -> dg.TableRecord:
+    return dg.TableRecord(
+        {name: printable(value) if isinstance(value, str) else value for name, value in record.items()}
     )
 
 
@@ -73,7 +80,7 @@ def _first_of_each_source(chunks: pa.Table) -> Iterable[dict[str, Any]]:
 
 
 def _cell(text: str) -> str:
-    line = " ".join(text.split())
+    line = printable(" ".join(text.split()))
     if len(line) > _PREVIEW_CHARACTERS:
         line = line[: _PREVIEW_CHARACTERS - 1] + "…"
     for mark in "\\|`<*_[":

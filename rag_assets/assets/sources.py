@@ -11,6 +11,7 @@ from rag_assets.assets.steps import OWNERS, IngestConfig, working
 from rag_assets.ingest.losses import HeldLoss, held_losses
 from rag_assets.ingest.sources import sync_sources
 from rag_assets.partitions import tenants
+from rag_assets.printing import printable
 from rag_assets.resources import Postgres
 from rag_assets.runs.reports import hand_over
 from rag_assets.store.overview import BotSources, FailedSource, failed_sources, sources_by_bot
@@ -50,10 +51,10 @@ def sources(context: dg.AssetExecutionContext, config: IngestConfig, postgres: P
             failures = failed_sources(connection, tenant, MAX_FAILURES)
             roots = list_roots(connection, tenant)
     for root in report.unreadable_roots:
-        context.log.warning(f"root {root.name} of bot {root.bot} is kept as it was: {root.error}")
+        context.log.warning(printable(f"root {root.name} of bot {root.bot} is kept as it was: {root.error}"))
     held = held_losses(roots)
     for loss in held:
-        context.log.warning(str(loss))
+        context.log.warning(printable(loss))
     return dg.MaterializeResult(
         metadata={
             "ready": report.changed,

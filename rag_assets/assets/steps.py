@@ -14,6 +14,7 @@ from rag_assets import progress
 from rag_assets.assets.metadata import seconds
 from rag_assets.errors import UsageError
 from rag_assets.ingest.pairs import require_pair
+from rag_assets.printing import printable
 from rag_assets.runs.processes import PROCESS_TAG, this_process
 from rag_assets.runs.reports import add_seconds
 from rag_assets.store.database import Database
@@ -137,9 +138,9 @@ class LogReporter:
 
     def begin(self, what: str, total: int | None) -> None:
         """See `progress.Reporter.begin`."""
-        self._what, self._total, self._done = what, total or 0, 0
+        self._what, self._total, self._done = printable(what), total or 0, 0
         self._began = self._told = time.monotonic()
-        self._log.info(f"{what}: {total} to do" if total is not None else what)
+        self._log.info(f"{self._what}: {total} to do" if total is not None else self._what)
 
     def advance(self, amount: int) -> None:
         """See `progress.Reporter.advance`."""

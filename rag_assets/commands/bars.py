@@ -73,7 +73,7 @@ def shown(silent: bool = False) -> Iterator[None]:
                 yield
             return
         columns = (
-            TextColumn("{task.description:<22}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+            TextColumn("{task.description:<22}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
         )  # fmt: skip
         with Progress(*columns, console=Console(file=out)) as progress:
             reporter: Reporter = Bars(progress)

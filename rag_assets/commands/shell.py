@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 import io
-import json
 import os
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TextIO
 
 import typer
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.text import Text
 from typer.core import TyperGroup
 
 from rag_assets.addresses import masked
 from rag_assets.errors import RagError, UsageError
+from rag_assets.printing import printable as printable
+from rag_assets.printing import printable_json, printable_lines
 
 FAILED, WRONG_USE, INTERRUPTED = 1, 2, 130
 _PIPE_WIDTH = 120  # columns where stdout is no terminal
-
-# What a document or an error may hold and a terminal would obey.
-_CONTROLS = {code: "\N{REPLACEMENT CHARACTER}" for code in (*range(32), 127, *range(128, 160)) if code not in (9, 10)}
 
 
 @dataclass(frozen=True)
@@ -39,14 +38,26 @@ class CommandResult:
     code: int = 0
 
 
-def printable(text: object) -> str:
-    """`text` without the control characters that a terminal would act on."""
-    return str(text).translate(_CONTROLS)
+class _SafeConsole(Console):
+    """Shows text as it is: nothing in it is markup, and no character of it acts. Breaks within a value are for
+    `printable`, because here they are those of a layout."""
+
+    def __init__(self, file: TextIO, width: int | None) -> None:
+        super().__init__(file=file, width=width, markup=False, emoji=False, highlight=False)
+
+    def render_str(self, text: str, **how: Any) -> Text:
+        """See `Console.render_str`: strings are made harmless before their room is measured."""
+        return super().render_str(printable_lines(text), **how)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
+        """See `Console.render`."""
+        for text, style, control in super().render(renderable, options):
+            yield Segment(text if control else printable_lines(text), style, control)
 
 
 def note(message: str, style: str = "dim") -> None:
-    """One line on stderr."""
-    stderr_console().print(Text(printable(message), style=style), soft_wrap=True)
+    """A message on stderr, of one line or a few."""
+    stderr_console().print(Text(printable_lines(message), style=style), soft_wrap=True)
 
 
 def confirmed(question: str, doing: str) -> bool:
@@ -74,7 +85,7 @@ def stdout_console() -> Console:
 
 def _console(file: Any) -> Console:
     width = None if file.isatty() or os.environ.get("COLUMNS") else _PIPE_WIDTH
-    return Console(file=file, width=width, highlight=False)
+    return _SafeConsole(file, width)
 
 
 class RagGroup(TyperGroup):
@@ -123,7 +134,7 @@ def _print(answer: CommandResult, as_json: bool) -> None:
 
 def _print_json(value: Mapping[str, Any]) -> None:
     utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
-    print(json.dumps(value, ensure_ascii=not utf8, default=str), flush=True)
+    print(printable_json(value, ascii_only=not utf8), flush=True)
 
 
 def _report(error: Exception, as_json: bool) -> int:
