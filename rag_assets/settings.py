@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, get_args
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError, ValidationInfo
 from pydantic.fields import FieldInfo
@@ -17,7 +17,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from rag_assets.addresses import AddressFault, database_address, http_address, sqlalchemy_address, storage_address
 from rag_assets.errors import UsageError
-from rag_assets.settings_page import Variable, page_of
+from rag_assets.settings_page import Variable, described, page_of, variable_of
 
 _PACKAGE = Path(__file__).resolve().parent
 
@@ -71,7 +71,7 @@ class _Environment(PydanticBaseSettingsSource):
     """The variables under exactly the names of the table."""
 
     def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
-        return read_variable(_variable_of(field)), _variable_of(field), False
+        return read_variable(variable_of(field)), variable_of(field), False
 
     def __call__(self) -> dict[str, Any]:
         values = (self.get_field_value(field, name) for name, field in self.settings_cls.model_fields.items())
@@ -232,7 +232,31 @@ class Settings(BaseSettings):
     ignore_robots: bool = _row(
         "RAG_IGNORE_ROBOTS", False, WEB, "Read what a site's robots.txt closes to this program: your own site"
     )
+    fetch_seconds: float = _row(
+        "RAG_FETCH_SECONDS",
+        120.0,
+        WEB,
+        "Seconds that one page, or one file of an object store, may take, from the first packet to the last",
+        gt=0,
+        lt=1e9,
+    )
+    scan_seconds: float = _row(
+        "RAG_SCAN_SECONDS",
+        600.0,
+        WEB,
+        "Seconds that listing one web address or object store may take; what was not reached is kept as it was",
+        gt=0,
+        lt=1e9,
+    )
 
+    reread_days: int = _row(
+        "RAG_REREAD_DAYS",
+        30,
+        RUNNING,
+        "Days within which each file and page is read again although it looks unchanged; 0 for never",
+        ge=0,
+        le=3650,
+    )
     embedding_pool: int | None = _row(
         "RAG_EMBEDDING_POOL",
         None,
@@ -329,7 +353,7 @@ def _said(variable: Variable, reason: object) -> str:
 
 def variables() -> list[Variable]:
     """The table, in its order."""
-    return [_described(name, field) for name, field in Settings.model_fields.items()]
+    return [described(name, field) for name, field in Settings.model_fields.items()]
 
 
 def markdown() -> str:
@@ -348,41 +372,6 @@ def bundled(name: str) -> Path:
 
 def _assignment(variable: Variable) -> str:
     return variable.name if variable.secret else f"{variable.name}={read_variable(variable.name)}"
-
-
-def _described(name: str, field: FieldInfo) -> Variable:
-    assert isinstance(field.json_schema_extra, dict)
-    extra: dict[str, Any] = field.json_schema_extra
-    default = "1" if field.default is True else "0" if field.default is False else field.default
-    text = f"{default:.0f}" if isinstance(default, int | float) else default
-    secret = SecretStr in get_args(field.annotation)
-    return Variable(
-        name=_variable_of(field),
-        field=name,
-        group=extra["group"],
-        meaning=field.description or "",
-        default=extra["unset"] or ("not set" if default is None else f"`{text}`"),
-        allowed=extra["allowed"] or _allowed(field),
-        secret=secret,
-        derived=field.default_factory is not None,
-    )
-
-
-def _variable_of(field: FieldInfo) -> str:
-    return str(field.validation_alias)
-
-
-def _allowed(field: FieldInfo) -> str | None:
-    types = {field.annotation, *get_args(field.annotation)}
-    if bool in types:
-        return "0 or 1"
-    if not types & {int, float}:
-        return None
-    words = {"ge": "of at least", "gt": "above", "le": "at most", "lt": "below"}
-    bounds = (
-        f"{words[name]} {getattr(part, name):,.0f}" for part in field.metadata for name in words if hasattr(part, name)
-    )
-    return f"{'a whole number' if int in types else 'a number'} {' and '.join(bounds)}"
 
 
 if __name__ == "__main__":

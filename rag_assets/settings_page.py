@@ -1,10 +1,14 @@
-"""The table of settings as a page: docs/configuration.md."""
+"""The table of settings in words, and as a page: docs/configuration.md."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import Any, get_args
+
+from pydantic import SecretStr
+from pydantic.fields import FieldInfo
 
 _INTRODUCTION = """\
 # Configuration
@@ -38,6 +42,43 @@ class Variable:
     allowed: str | None
     secret: bool
     derived: bool
+
+
+def described(name: str, field: FieldInfo) -> Variable:
+    """A field of `Settings` in words."""
+    assert isinstance(field.json_schema_extra, dict)
+    extra: dict[str, Any] = field.json_schema_extra
+    default = "1" if field.default is True else "0" if field.default is False else field.default
+    text = f"{default:.0f}" if isinstance(default, int | float) else default
+    secret = SecretStr in get_args(field.annotation)
+    return Variable(
+        name=variable_of(field),
+        field=name,
+        group=extra["group"],
+        meaning=field.description or "",
+        default=extra["unset"] or ("not set" if default is None else f"`{text}`"),
+        allowed=extra["allowed"] or _allowed(field),
+        secret=secret,
+        derived=field.default_factory is not None,
+    )
+
+
+def variable_of(field: FieldInfo) -> str:
+    """The name of the variable that a field is read from."""
+    return str(field.validation_alias)
+
+
+def _allowed(field: FieldInfo) -> str | None:
+    types = {field.annotation, *get_args(field.annotation)}
+    if bool in types:
+        return "0 or 1"
+    if not types & {int, float}:
+        return None
+    words = {"ge": "of at least", "gt": "above", "le": "at most", "lt": "below"}
+    bounds = (
+        f"{words[name]} {getattr(part, name):,.0f}" for part in field.metadata for name in words if hasattr(part, name)
+    )
+    return f"{'a whole number' if int in types else 'a number'} {' and '.join(bounds)}"
 
 
 def page_of(variables: Sequence[Variable]) -> str:

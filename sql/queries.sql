@@ -127,7 +127,7 @@ ORDER BY o.file_hash, o.mtime_ns DESC
 ON CONFLICT (root_id, file_hash) DO UPDATE SET
     size = excluded.size, mtime_ns = excluded.mtime_ns, checksum = excluded.checksum,
     parser_version = excluded.parser_version, etag = excluded.etag, last_modified = excluded.last_modified,
-    read_at = excluded.read_at, held_since = NULL
+    read_at = excluded.read_at, held_since = NULL, ctime_ns = excluded.ctime_ns, inode = excluded.inode
 
 -- files_of_other_roots --
 -- Of these files of a root, those that another root of the space has too, and does not miss.
@@ -321,12 +321,17 @@ SELECT EXISTS (SELECT FROM rag.embedding_profiles
 
 -- file_states --
 -- What is known of each file of a root since it was read.
-SELECT uri, size, mtime_ns, checksum, parser_version, etag, last_modified, held_since IS NOT NULL AS held
+SELECT uri, size, mtime_ns, checksum, parser_version, etag, last_modified, held_since IS NOT NULL AS held, ctime_ns,
+       inode, read_at
 FROM rag.source_files WHERE root_id = %(root)s
 
 -- forget_files --
 -- Files that are gone, by the hash of their uri.
 DELETE FROM rag.source_files WHERE root_id = %(root)s AND file_hash = ANY(%(files)s)
+
+-- let_files_be_reread --
+-- The files of a bot, so that the next scan reads all of them again, however they look.
+UPDATE rag.source_files SET read_at = 'epoch' WHERE tenant_id = %(tenant)s AND bot_id = %(bot)s
 
 -- forget_unread_files --
 -- The files of sources that failed or hold no text, so that the next scan reads them again.
@@ -442,13 +447,14 @@ WHERE embedding_profile_id = %(profile)s AND source_id = ANY(%(sources)s) AND st
 -- What a file was when it was read.
 INSERT INTO rag.source_files AS f (
     knowledge_space_id, tenant_id, bot_id, root_id, file_hash, uri, size, mtime_ns, checksum, parser_version,
-    etag, last_modified, read_at)
+    etag, last_modified, read_at, ctime_ns, inode)
 VALUES (%(space)s, %(tenant)s, %(bot)s, %(root)s, %(file_hash)s, %(uri)s, %(size)s, %(mtime_ns)s,
-        %(checksum)s, %(parser_version)s, %(etag)s, %(last_modified)s, now())
+        %(checksum)s, %(parser_version)s, %(etag)s, %(last_modified)s, now(),
+        %(ctime_ns)s, %(inode)s)
 ON CONFLICT (root_id, file_hash) DO UPDATE SET
     size = excluded.size, mtime_ns = excluded.mtime_ns, checksum = excluded.checksum,
     parser_version = excluded.parser_version, etag = excluded.etag, last_modified = excluded.last_modified,
-    read_at = excluded.read_at, held_since = NULL
+    read_at = excluded.read_at, held_since = NULL, ctime_ns = excluded.ctime_ns, inode = excluded.inode
 
 -- delete_sources --
 -- The rows stay until every profile has taken its chunks away.

@@ -1301,7 +1301,9 @@ CREATE TABLE rag.source_files (
     etag text,
     last_modified text,
     held_since timestamp with time zone,
-    read_at timestamp with time zone
+    read_at timestamp with time zone,
+    ctime_ns bigint,
+    inode bigint
 );
 
 ALTER TABLE ONLY rag.source_files FORCE ROW LEVEL SECURITY;

@@ -9,6 +9,7 @@ from rag_assets.automation.work import Look, PendingWork, digest
 from rag_assets.errors import SourceError
 from rag_assets.ingest.root_changes import RootChanges, decide
 from rag_assets.sources.scan import scan_root
+from rag_assets.sources.secrets import shown
 from rag_assets.store.database import Database
 from rag_assets.store.profiles import BuiltProfile, built_profiles
 from rag_assets.store.roots import Root, list_roots
@@ -56,16 +57,17 @@ def _look_at_root(database: Database, root: Root, look: Look) -> list[object]:
     try:
         listing = scan_root(root.uri, known, root.options)
     except (SourceError, OSError) as error:
-        look.warnings.append(f"root {root.uri} of {root.tenant}/{root.bot} could not be listed: {error}")
+        look.warnings.append(f"root {shown(root.uri)} of {root.tenant}/{root.bot} could not be listed: {error}")
         return []
     return to_do(root, decide(listing, known), known)
 
 
 def to_do(root: Root, changes: RootChanges, known: Mapping[str, FileState]) -> list[object]:
     """One value for each file to read or gone: what it is now, and what is known of it."""
-    return [(str(root.id), file.uri, file.size, file.mtime_ns, known.get(file.uri)) for file in changes.to_read] + [
-        (str(root.id), uri, "gone", known[uri]) for uri in changes.gone
-    ]
+    return [
+        (str(root.id), file.uri, file.size, file.mtime_ns, file.ctime_ns, file.inode, known.get(file.uri))
+        for file in changes.to_read
+    ] + [(str(root.id), uri, "gone", known[uri]) for uri in changes.gone]
 
 
 def _behind(database: Database, tenant: str, profiles: Sequence[BuiltProfile]) -> list[PendingWork]:

@@ -22,6 +22,7 @@ from rag_assets.commands.options import (
     Include,
     Json,
     NoIndex,
+    Reread,
     Tenant,
     given_options,
     key,
@@ -41,7 +42,7 @@ from rag_assets.store.database import Database
 from rag_assets.store.profiles import built_profiles, get_spec
 from rag_assets.store.refused import forget_refused_texts
 from rag_assets.store.roots import list_roots
-from rag_assets.store.sources import forget_unread_files
+from rag_assets.store.sources import forget_unread_files, let_files_be_reread
 from rag_assets.store.tenants import spaces_of
 
 if TYPE_CHECKING:
@@ -98,6 +99,7 @@ def ingest(
     confirm_loss: Annotated[
         bool, typer.Option("--confirm-loss", help="What is gone has gone on purpose, however much it is.")
     ] = False,
+    reread: Reread = False,
     as_json: Json = False,
 ) -> CommandResult:
     """Bring what a bot knows up to date with its sources.
@@ -114,18 +116,22 @@ def ingest(
     with ready_database(settings) as database, shown(silent=as_json):
         if dry_run:
             return _dry_run(database, tenant, bot, roots, profile, options)
-        if retry_failed:
-            _forget_unread(database, tenant, bot)
+        _forget(database, tenant, bot, retry_failed, reread)
         flags = IngestFlags(batch, as_new, confirm_loss)
         name, outcome = ingest_roots(database, settings, tenant, bot, roots, profile, flags, options)
     payload = outcome_payload(tenant, bot, name, outcome)
     return CommandResult(payload, lambda console: show_outcome(console, payload), FAILED if outcome.held else 0)
 
 
-def _forget_unread(database: Database, tenant: str, bot: str) -> None:
+def _forget(database: Database, tenant: str, bot: str, failures: bool, times: bool) -> None:
+    """Forget what failed or held no text, and when files were read: these are read again."""
     with database.work(tenant) as connection:
-        forget_unread_files(connection, tenant, bot)
-    forget_refused_texts(database, tenant)
+        if failures:
+            forget_unread_files(connection, tenant, bot)
+        if times:
+            let_files_be_reread(connection, tenant, bot)
+    if failures:
+        forget_refused_texts(database, tenant)
 
 
 def ingest_roots(

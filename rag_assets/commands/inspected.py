@@ -54,7 +54,7 @@ def _listed(names: Iterable[str]) -> Iterator[SourceFile | Inspected]:
             continue
         yield from listing.files
         yield from (_unread(error.path, error.message) for error in listing.errors)
-        yield from (_unread(skipped, "no parser takes it") for skipped in listing.skipped)
+        yield from (_unread(one.path, one.reason) for one in listing.skipped)
 
 
 def _unread(name: str, reason: str) -> Inspected:

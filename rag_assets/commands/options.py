@@ -61,6 +61,9 @@ Encoding = Annotated[
     str | None,
     typer.Option("--encoding", help="Of text files that do not say theirs. (default: found out)", show_default=False),
 ]
+Reread = Annotated[
+    bool, typer.Option("--reread", help="Read all files again, however unchanged they look; same texts cost nothing.")
+]
 
 
 def given_options(

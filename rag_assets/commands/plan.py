@@ -113,7 +113,7 @@ def show_plan(console: Console, payload: dict[str, Any]) -> None:
         ("changed, to be read again", "changed"),
         ("unchanged, kept", "unchanged"),
         ("gone, their sources to be deleted", "gone"),
-        ("no parser takes them", "skipped"),
+        ("left out", "skipped"),
     ):
         table.add_row(label, str(payload["files"][name]))
     console.print(table)
@@ -166,6 +166,8 @@ def _duration(seconds: float) -> str:
 def show_failures(console: Console, what: str, failures: Sequence[tuple[str, str]]) -> None:
     """Print the first of a list of names and reasons."""
     for name, error in failures[:SHOWN_FAILURES]:
-        console.print(Text(f"{what}: {printable(name)}: {printable(error)}", style="red"), soft_wrap=True)
+        # Many errors begin with the name already.
+        text = error if error.startswith(name) else f"{name}: {error}"
+        console.print(Text(f"{what}: {printable(text)}", style="red"), soft_wrap=True)
     if len(failures) > SHOWN_FAILURES:
         console.print(Text(f"and {len(failures) - SHOWN_FAILURES} more; all of them with --json", style="red"))

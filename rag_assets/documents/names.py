@@ -7,6 +7,7 @@ from email.message import Message
 from pathlib import PurePosixPath
 from urllib.parse import unquote, urlsplit
 
+NOINDEX_META = "noindex"  # in the metadata of a web page that asks robots not to index it
 ORIGIN = "rag:origin"  # in the metadata of a stored record: in which file, and where in it, the record stands
 
 

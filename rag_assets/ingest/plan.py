@@ -22,6 +22,7 @@ from rag_assets.ingest.staging import FileRead, read_file
 from rag_assets.progress import stage
 from rag_assets.sources.options import RootOptions
 from rag_assets.sources.scan import RootListing, scan_root
+from rag_assets.sources.secrets import shown
 from rag_assets.store.cache import known_hashes
 from rag_assets.store.database import Connection, Database
 from rag_assets.store.limits import Mode, profile_settings, rate_limits, spent_usd
@@ -61,7 +62,7 @@ class Plan:
     changed: int = 0
     unchanged: int = 0
     gone: int = 0
-    skipped: int = 0  # no parser takes them
+    skipped: int = 0  # files that are not read, and folders that are not looked into
     held: int = 0  # sources of files that are gone and would be kept, as so many at once look like a fault
     work: PlannedWork = field(default_factory=PlannedWork)
     exact: bool = True
@@ -220,9 +221,9 @@ def _scan(connection: Connection, root: Root, plan: Plan, covered: set[str]) -> 
     try:
         listing = scan_root(root.uri, known, root.options)
     except RootUnreadable as error:
-        plan.unreadable.append((root.uri, str(error)))
+        plan.unreadable.append((shown(root.uri), str(error)))
         return None
-    plan.skipped += len(listing.skipped)
+    plan.skipped += sum(listing.skipped_counts.values())
     plan.unreadable += [(error.path, error.message) for error in listing.errors]
     changes = decide(listing, known, covered)
     covered |= {file.uri for file in listing.files}

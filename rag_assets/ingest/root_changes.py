@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+import time
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from rag_assets.documents.names import is_web
 from rag_assets.documents.registry import PARSER_VERSION, supported
+from rag_assets.settings import load_settings
 from rag_assets.sources.scan import RootListing, SourceFile
 from rag_assets.store.roots import Root, Skipped
-from rag_assets.store.sources import FileState
+from rag_assets.store.sources import FileState, hash_uri
 
 
 @dataclass(frozen=True)
@@ -33,22 +36,23 @@ def decide(
 ) -> RootChanges:
     """Compare what lies under a root with what was read before.
 
-    A file whose size, time and parser are the same is not read again, unless it was held back as gone; nor is one that
-    another root of the space has covered in this scan: `elsewhere`. What lies under a folder that could not be listed
-    counts as there, because not seeing it is no proof that it has gone; nor is that this process has no parser for it,
-    which another one had.
+    A file whose size, times, number and parser are the same is not read again until its day has come, unless it was
+    held back as gone; nor is one that another root of the space has covered in this scan: `elsewhere`. What lies under
+    a folder that could not be listed counts as there, because not seeing it is no proof that it has gone; nor is that
+    this process has no parser for it, which another one had.
     """
     to_read: list[SourceFile] = []
     kept: list[SourceFile] = []
     shared: list[SourceFile] = []
+    today, days = _day(time.time()), load_settings().reread_days
     for file in listing.files:
-        same = _is_same(file, known.get(file.uri))
+        same = _is_same(file, known.get(file.uri), today, days)
         if file.uri not in elsewhere:
             (kept if same else to_read).append(file)
         elif not same:
             shared.append(file)
     listed = {file.uri for file in listing.files}
-    hidden = tuple(error.uri for error in listing.errors)
+    hidden = tuple(prefix for error in listing.errors for prefix in (error.uri, *error.also))
     away = [uri for uri in known if uri not in listed and _is_seen(uri) and not _under(uri, hidden)]
     return RootChanges(
         to_read=tuple(to_read),
@@ -59,13 +63,37 @@ def decide(
     )
 
 
-def _is_same(file: SourceFile, state: FileState | None) -> bool:
+def _is_same(file: SourceFile, state: FileState | None, today: int, days: int) -> bool:
     return (
         state is not None
         and not state.held
         and (state.size, state.mtime_ns) == (file.size, file.mtime_ns)
         and state.parser_version == PARSER_VERSION
+        and _agree(state.ctime_ns, file.ctime_ns)
+        and _agree(state.inode, file.inode)
+        and not _is_due(file.uri, state, today, days)
     )
+
+
+def _agree(known: int | None, found: int | None) -> bool:
+    return known is None or found is None or known == found
+
+
+def _is_due(uri: str, state: FileState, today: int, days: int) -> bool:
+    """Whether a file has to be read again however it looks: after half of the days to all of them, so that what was
+    first read on one day is not all read again on one day. It turns at midnight UTC: once a day there is work."""
+    if state.read_at is None:
+        return False
+    if state.read_at.timestamp() <= 0:
+        return True  # by `let_files_be_reread`
+    if not days:
+        return False
+    earlier = int.from_bytes(hash_uri(uri)[:4], "big") % (days // 2 + 1)
+    return today >= _day(state.read_at.timestamp()) + days - earlier
+
+
+def _day(seconds: float) -> int:
+    return int(seconds // 86400)
 
 
 def _is_seen(uri: str) -> bool:
@@ -83,10 +111,15 @@ _REMOTE_EVERY_S = 900
 
 
 def skipped_by_reason(listing: RootListing) -> dict[str, Skipped]:
-    """What of a root is not read, by reason, with the first files."""
-    if not listing.skipped:
-        return {}
-    return {"no parser": Skipped(count=len(listing.skipped), examples=listing.skipped[:_EXAMPLES])}
+    """What of a root is not read, by reason, with the first files and folders."""
+    return {
+        reason: Skipped(count=count, examples=tuple(islice(_named(listing, reason), _EXAMPLES)))
+        for reason, count in listing.skipped_counts.items()
+    }
+
+
+def _named(listing: RootListing, reason: str) -> Iterator[str]:
+    return (one.path for one in listing.skipped if one.reason == reason)
 
 
 def interval_s(root: Root) -> int | None:

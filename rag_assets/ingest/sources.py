@@ -14,6 +14,7 @@ from rag_assets.ingest.staging import FileRead, is_batch, is_same, read_file, st
 from rag_assets.ingest.withdrawal import vanished
 from rag_assets.progress import stage
 from rag_assets.sources.scan import RootListing, SourceFile, scan_root
+from rag_assets.sources.secrets import shown
 from rag_assets.store import sources as store
 from rag_assets.store.database import Connection, Database
 from rag_assets.store.forgetting import confirm_forgotten
@@ -84,7 +85,7 @@ def _sync_root(database: Database, root: Root, report: SyncReport, covered: set[
     try:
         listing = scan_root(root.uri, known, root.options)
     except RootUnreadable as error:
-        report.unreadable_roots.append(Failure(root.bot, root.uri, str(error)))
+        report.unreadable_roots.append(Failure(root.bot, shown(root.uri), str(error)))
         with database.work(root.tenant) as connection:
             record_scan(connection, root, str(error), next_in_s=interval_s(root))
         return
@@ -102,7 +103,7 @@ def _sync_root(database: Database, root: Root, report: SyncReport, covered: set[
     losses = settle(database, root, listing, changes, records)
     report.deleted += losses.deleted
     if losses.held is not None:
-        report.held.append(HeldLoss(root.tenant, root.bot, root.uri, losses.held))
+        report.held.append(HeldLoss(root.tenant, root.bot, shown(root.uri), losses.held))
     _record(database, root, listing, changes, losses, report)
 
 

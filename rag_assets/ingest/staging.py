@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
 from rag_assets.documents.checksum import bytes_checksum, document_checksum
 from rag_assets.documents.isolated import parse_file
 from rag_assets.documents.model import Record
-from rag_assets.documents.names import ORIGIN, part_name
+from rag_assets.documents.names import NOINDEX_META, ORIGIN, charset, is_web, media_type, part_name
 from rag_assets.documents.page_signature import signature_of
 from rag_assets.documents.registry import PARSER_VERSION
 from rag_assets.embedding.models import MEDIA_PAGES
 from rag_assets.errors import SourceError
+from rag_assets.sources.listing import NOINDEX, NOINDEX_READ
 from rag_assets.sources.scan import Content, SourceFile, read_content
 from rag_assets.store.sources import FileState, SourceState, StagedSource, StoredMedia, hash_uri, source_id
 
@@ -25,7 +26,8 @@ BATCH_FILES = 200
 @dataclass(frozen=True)
 class FileRead:
     """A file as it is now, of `size` bytes. Without a state it could not be read, for the reason in `error`, and is
-    tried again at the next scan. One `is_touched` has the bytes of the time before, and its records are not made."""
+    tried again at the next scan. One `is_touched` has the bytes of the time before, and its records are not made. One
+    that is `left_out`, for that reason, has none: what was known of it goes."""
 
     file: SourceFile
     size: int
@@ -33,6 +35,7 @@ class FileRead:
     records: tuple[Record, ...] = ()
     error: str | None = None
     is_touched: bool = False
+    left_out: str | None = None
 
 
 def read_file(file: SourceFile, known: FileState | None) -> FileRead:
@@ -43,9 +46,29 @@ def read_file(file: SourceFile, known: FileState | None) -> FileRead:
         failed = Record("", file.path_in_root, "failed", error=f"cannot be read: {error}")
         return FileRead(file, 0, None, (failed,), str(error))
     size, state = len(content.data), _state(file, content)
+    if content.noindex and not file.options.noindex:
+        return _not_indexed(file, size, state)
     if known is not None and (known.checksum, known.parser_version) == (state.checksum, PARSER_VERSION):
         return FileRead(file, size, state, is_touched=True)
-    return FileRead(file, size, state, tuple(parse_file(content.data, file.path_in_root, content.content_type)))
+    records = tuple(parse_file(content.data, file.path_in_root, _with_encoding(file, content.content_type)))
+    if is_web(file.uri) and not file.options.noindex and any(_asks_for_noindex(record) for record in records):
+        return _not_indexed(file, size, state)
+    return FileRead(file, size, state, records)
+
+
+def _not_indexed(file: SourceFile, size: int, state: FileState) -> FileRead:
+    return FileRead(file, size, replace(state, checksum=NOINDEX_READ + state.checksum), left_out=NOINDEX)
+
+
+def _asks_for_noindex(record: Record) -> bool:
+    return record.document is not None and record.document.metadata.get(NOINDEX_META) is True
+
+
+def _with_encoding(file: SourceFile, content_type: str | None) -> str | None:
+    """The type of a file with the encoding that its root names, unless the type says one itself."""
+    if file.options.encoding is None or charset(content_type):
+        return content_type
+    return f"{media_type(content_type) or 'application/octet-stream'}; charset={file.options.encoding}"
 
 
 def is_batch(read: Sequence[FileRead]) -> bool:
@@ -79,7 +102,16 @@ def stays_forgotten(source: StagedSource, before: SourceState) -> bool:
 
 def _state(file: SourceFile, content: Content) -> FileState:
     checksum = bytes_checksum(content.data)
-    return FileState(file.size, file.mtime_ns, checksum, PARSER_VERSION, content.etag, content.last_modified)
+    return FileState(
+        file.size,
+        file.mtime_ns,
+        checksum,
+        PARSER_VERSION,
+        content.etag,
+        content.last_modified,
+        ctime_ns=file.ctime_ns,
+        inode=file.inode,
+    )
 
 
 def stored_media(record: Record, checksum: str) -> StoredMedia | None:

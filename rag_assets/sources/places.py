@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from urllib.parse import unquote, urlsplit
 
-from fsspec.core import url_to_fs
-
 from rag_assets.documents.names import is_web
 from rag_assets.documents.normalize import normalize
 from rag_assets.errors import RootUnreadable
 from rag_assets.sources.local import to_path
+from rag_assets.sources.remote import driver
 
 
 def base_of(root: str) -> str:
@@ -26,7 +25,7 @@ def base_of(root: str) -> str:
 
 def _remote_base(root: str) -> str:
     try:
-        filesystem, path = url_to_fs(root)
+        filesystem, path = driver(root)
         uri: str = filesystem.unstrip_protocol(path.rstrip("/"))
     except Exception:  # a store without its driver, or with a name that it does not take, has no other one
         return root.rstrip("/")

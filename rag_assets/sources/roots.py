@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
-import fsspec
-
 from rag_assets.documents.registry import supported, supported_suffixes
 from rag_assets.errors import RagError, UsageError
+from rag_assets.sources.addresses import is_local, root_problem
 from rag_assets.sources.local import to_path
 
-_SCHEME = re.compile(r"([a-z][a-z0-9+.-]*)://", re.IGNORECASE)
+__all__ = ["resolve_roots", "root_problem"]
 
 
 def resolve_roots(words: Sequence[str]) -> list[str]:
     """Absolute paths and URLs, each once, in the order given.
 
     Raises:
-        UsageError: names the first that does not exist, may not be read, or that nothing here can read.
+        UsageError: names the first that does not exist, may not be read, that nothing here can read, or that holds
+            a secret.
     """
     return list(dict.fromkeys(_resolve(word) for word in words))
 
@@ -28,12 +27,14 @@ def resolve_roots(words: Sequence[str]) -> list[str]:
 def _resolve(word: str) -> str:
     if not word.strip():
         raise UsageError("a PATH is empty")
-    scheme = _SCHEME.match(word)
-    if scheme is None:
-        return _local(word, Path(os.path.abspath(os.path.expanduser(word))))
-    if scheme[1].lower() == "file":
+    if word.lower().startswith("file:"):
         return _local(word, _file_path(word))
-    return _remote(word, scheme[1].lower())
+    if is_local(word):
+        return _local(word, Path(os.path.abspath(os.path.expanduser(word))))
+    problem = root_problem(word)
+    if problem:
+        raise UsageError(problem)
+    return word
 
 
 def _file_path(uri: str) -> Path:
@@ -41,14 +42,6 @@ def _file_path(uri: str) -> Path:
         return to_path(uri)
     except RagError as error:
         raise UsageError(str(error)) from error
-
-
-def _remote(word: str, scheme: str) -> str:
-    if scheme not in {"http", "https", *fsspec.available_protocols()}:
-        raise UsageError(f"{word}: nothing here reads addresses that start with {scheme}://")
-    if not word[len(scheme) + 3 :].strip("/"):
-        raise UsageError(f"{word}: the address names nothing")
-    return word
 
 
 def _local(word: str, path: Path) -> str:

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from rag_assets.documents.names import is_web
-from rag_assets.errors import ParseError, SourceError
+from rag_assets.errors import ParseError, RootUnreadable, SourceError
+from rag_assets.sources.addresses import is_local, root_problem
+from rag_assets.sources.beneath import read_place
 from rag_assets.sources.listing import KnownFile, RootListing, ScanError, SourceFile
-from rag_assets.sources.local import scan_local, to_path
+from rag_assets.sources.local import locate, scan_local
 from rag_assets.sources.options import DEFAULT_OPTIONS, RootOptions
-from rag_assets.sources.remote import open_remote, scan_remote
+from rag_assets.sources.remote import open_remote, said, scan_remote
 from rag_assets.sources.web.fetch import fetch
 from rag_assets.sources.web.pages import refuse_type, scan_web
 
@@ -22,12 +24,14 @@ MAX_FILE_BYTES = 200 * 1024 * 1024
 
 @dataclass(frozen=True)
 class Content:
-    """The bytes of a source, and what a web server said of them: the headers Content-Type, ETag, Last-Modified."""
+    """The bytes of a source, and what a web server said of them: the headers Content-Type, ETag, Last-Modified, and
+    whether it asks robots not to index them."""
 
     data: bytes
     content_type: str | None = None
     etag: str | None = None
     last_modified: str | None = None
+    noindex: bool = False
 
 
 def scan_root(
@@ -35,18 +39,20 @@ def scan_root(
 ) -> RootListing:
     """List the sources under a root, sorted by URI.
 
-    `root` is an absolute path or `file://` URI of a folder or file, an fsspec URI (`s3://`, `gs://`,
-    `memory://`), or an http(s) address: one page, or the pages of a `sitemap.xml`. `known` says by URI what was
+    `root` is an absolute path or `file://` URI of a folder or file, the address of an object store (`s3://`, `gs://`,
+    `az://`), or an http(s) address: one page, or the pages of a `sitemap.xml`. `known` says by URI what was
     read before, so that web pages are asked for under the condition that they have changed.
 
     Raises:
-        RootUnreadable: the root is missing or cannot be listed. Never an empty listing instead.
+        RootUnreadable: the root is missing, cannot be listed, or is of no kind that is read. Never an empty listing
+            instead.
     """
-    if is_web(root):
-        return scan_web(root, known)
-    if "://" not in root or root.lower().startswith("file:"):
-        return scan_local(root)
-    return scan_remote(root)
+    if is_local(root):
+        return scan_local(root, options)
+    problem = root_problem(root)
+    if problem:
+        raise RootUnreadable(problem)
+    return scan_web(root, known, options) if is_web(root) else scan_remote(root, options)
 
 
 def read_file(file: SourceFile) -> bytes:
@@ -64,27 +70,28 @@ def read_content(file: SourceFile) -> Content:
     """Return the bytes of a file with the content type that its server declares; raises like `read_file`."""
     if is_web(file.uri):
         page = fetch(file.uri, lambda content_type: refuse_type(file.uri, content_type))
-        return Content(page.content, page.content_type, page.validators.etag, page.validators.last_modified)
+        told = page.validators
+        return Content(page.content, page.content_type, told.etag, told.last_modified, page.noindex)
     if file.size > MAX_FILE_BYTES:
         raise ParseError(_too_large(file))
     # Object stores raise errors of their own kinds; to the caller each is one unreadable file.
     try:
-        data = _read(file.uri, MAX_FILE_BYTES + 1)
+        data = _read(file, MAX_FILE_BYTES + 1)
     except SourceError:
         raise
     except Exception as error:
-        reason = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
-        raise ParseError(f"{file.uri} could not be read: {reason}") from error
+        raise ParseError(f"{file.uri} could not be read: {said(error)}") from error
     if len(data) > MAX_FILE_BYTES:
         raise ParseError(_too_large(file))
     return Content(data)
 
 
-def _read(uri: str, limit: int) -> bytes:
-    if not uri.startswith("file:"):
-        return open_remote(uri, limit)
-    with to_path(uri).open("rb") as file:
-        return file.read(limit)
+def _read(file: SourceFile, limit: int) -> bytes:
+    if not file.uri.startswith("file:"):
+        return open_remote(file.uri, limit)
+    place = file.place or locate(file.uri, file.uri).place
+    assert place is not None  # `locate` gives one
+    return read_place(place, limit)
 
 
 def _too_large(file: SourceFile) -> str:

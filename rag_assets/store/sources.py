@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -24,7 +25,7 @@ from rag_assets.store.sql import query
 @dataclass(frozen=True)
 class FileState:
     """A file as it was when it was last read; `etag` and `last_modified` are headers of a web page. One that is `held`
-    was gone at the last scan, and its sources are kept."""
+    was gone at the last scan, and its sources are kept. `ctime_ns`, `inode` and `read_at` are None where not known."""
 
     size: int
     mtime_ns: int
@@ -33,6 +34,9 @@ class FileState:
     etag: str | None = None
     last_modified: str | None = None
     held: bool = False
+    ctime_ns: int | None = None
+    inode: int | None = None
+    read_at: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -240,6 +244,11 @@ def remember_file(connection: Connection, root: Root, uri: str, state: FileState
 def delete_sources(connection: Connection, root: Root, ids: Sequence[UUID]) -> None:
     """Mark sources as deleted; the next publication of each profile takes their chunks away."""
     connection.execute(query("delete_sources"), {"space": root.space_id, "sources": list(ids)})
+
+
+def let_files_be_reread(connection: Connection, tenant: str, bot: str) -> int:
+    """Have the next scan read all files of a bot again, whether they look changed or not. Returns how many."""
+    return connection.execute(query("let_files_be_reread"), {"tenant": tenant, "bot": bot}).rowcount
 
 
 def forget_unread_files(connection: Connection, tenant: str, bot: str) -> int:

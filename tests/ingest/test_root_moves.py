@@ -216,9 +216,9 @@ def test_what_two_roots_share_is_gone_when_it_is_gone_from_both(database: Databa
 
 def test_a_root_that_cannot_be_read_at_its_first_use_is_not_remembered(database: Database, root: Path) -> None:
     ingested(database, root, "acme", FILES)
-    report = ingest(database, "acme", "support", "hash-64", ["memory://nothing/here"])
-    assert report.sources.forgotten_roots == ["memory://nothing/here"]
-    assert [failure.name for failure in report.sources.unreadable_roots] == ["memory://nothing/here"]
+    report = ingest(database, "acme", "support", "hash-64", ["az://nothing/here"])
+    assert report.sources.forgotten_roots == ["az://nothing/here"]
+    assert [failure.name for failure in report.sources.unreadable_roots] == ["az://nothing/here"]
     assert roots(database) == [str(root)]
     away = root.rename(root.parent / "away")
     assert again(database).sources.forgotten_roots == []

@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import fsspec
 import pytest
 
 from rag_assets.errors import ParseError, RootUnreadable
 from rag_assets.sources import scan
-from rag_assets.sources.scan import SourceFile, read_content, read_file, scan_root
+from rag_assets.sources.ignore import HIDDEN
+from rag_assets.sources.listing import NO_PARSER, Skipped
+from rag_assets.sources.scan import SourceFile, read_file, scan_root
 
 
 @pytest.fixture
@@ -34,7 +35,8 @@ def test_files_are_listed_by_uri_with_size_and_time(root: Path) -> None:
     ]
     assert listing.files[1].size == 4
     assert listing.files[1].mtime_ns == (root / "b.md").stat().st_mtime_ns
-    assert (listing.skipped, listing.errors) == (("x.bin",), ())
+    assert listing.skipped == (Skipped(".git/", HIDDEN), Skipped("sub/.hidden.md", HIDDEN), Skipped("x.bin", NO_PARSER))
+    assert (listing.skipped_counts, listing.errors) == ({HIDDEN: 2, NO_PARSER: 1}, ())
     assert scan_root(root.as_uri()) == listing
 
 
@@ -55,7 +57,7 @@ def test_a_file_name_that_is_not_utf8_is_listed_and_read(root: Path) -> None:
 
 def test_a_root_may_be_one_file(root: Path) -> None:
     assert [file.path_in_root for file in scan_root(str(root / "b.md")).files] == ["b.md"]
-    assert scan_root(str(root / "x.bin")).skipped == ("x.bin",)
+    assert scan_root(str(root / "x.bin")).skipped == (Skipped("x.bin", NO_PARSER),)
 
 
 @pytest.mark.parametrize(
@@ -146,27 +148,3 @@ def test_a_file_over_the_limit_is_refused_by_listed_and_by_true_size(
     monkeypatch.setattr(scan, "MAX_FILE_BYTES", 3)
     with pytest.raises(ParseError, match="larger than"):
         read_file(SourceFile(file.uri, file.path_in_root, -1, 0))
-
-
-def test_a_store_behind_fsspec_is_listed_and_read() -> None:
-    memory = fsspec.filesystem("memory")
-    try:
-        memory.pipe(
-            {
-                "/bucket/docs/a.md": b"A",
-                "/bucket/docs/sub/b.txt": b"BB",
-                "/bucket/docs/.h/c.md": b"C",
-                "/bucket/docs/x.bin": b"",
-            }
-        )
-        listing = scan_root("memory://bucket/docs")
-        assert [(f.uri, f.path_in_root, f.size) for f in listing.files] == [
-            ("memory:///bucket/docs/a.md", "a.md", 1),
-            ("memory:///bucket/docs/sub/b.txt", "sub/b.txt", 2),
-        ]
-        assert listing.skipped == ("x.bin",)
-        assert listing.files[0].mtime_ns > 1_500_000_000 * 10**9
-        assert read_content(listing.files[1]).data == b"BB"
-        assert [f.path_in_root for f in scan_root("memory://bucket/docs/a.md").files] == ["a.md"]
-    finally:
-        memory.rm("/bucket", recursive=True)

@@ -11,6 +11,8 @@ import pytest
 
 from rag_assets.documents.checksum import bytes_checksum
 from rag_assets.errors import RootUnreadable
+from rag_assets.sources.listing import Skipped
+from rag_assets.sources.options import RootOptions
 from rag_assets.sources.scan import RootListing, SourceFile, read_content, scan_root
 from rag_assets.sources.web import pages, sitemap
 from rag_assets.sources.web.sitemap import is_sitemap
@@ -116,7 +118,7 @@ def test_every_page_of_a_sitemap_on_its_host_is_a_source(site: Site) -> None:
         (f"{site.url}/b", f"{site.url}/b"),
     ]
     assert listing.files[1].mtime_ns == OLD_NS
-    assert listing.skipped == ("https://other.org/c",)
+    assert listing.skipped == (Skipped("https://other.org/c", sitemap.OTHER_HOST),)
     assert site.asked == ["/robots.txt", "/sitemap.xml"]
 
 
@@ -220,3 +222,72 @@ def test_a_page_read_by_an_older_parser_is_still_the_same_page(site: Site) -> No
     site.pages["/page"] = Page(b"one", headers={"ETag": '"1"'})
     known = replace(_read(scan_root(url).files[0]), size=77)
     assert _is_unchanged(scan_root(url, {url: known}), known)
+
+
+@pytest.mark.parametrize(
+    ("root", "page", "near"),
+    [
+        ("https://example.com/sitemap.xml", "https://www.example.com/a", True),
+        ("https://www.example.com/sitemap.xml", "https://example.com/a", True),
+        ("http://www.example.com/sitemap.xml", "https://EXAMPLE.com:443/a", True),
+        ("https://example.com/sitemap.xml", "https://example.com./a", True),
+        ("https://example.com/sitemap.xml", "https://docs.example.com/a", False),
+        ("https://example.com/sitemap.xml", "https://www.example.com.evil.org/a", False),
+        ("https://example.com/sitemap.xml", "https://example.com:8443/a", False),
+        ("https://example.com/sitemap.xml", "https://example.com@evil.org/a", False),
+        ("https://example.com/sitemap.xml", "https://wwwexample.com/a", False),
+    ],
+)
+def test_a_host_with_www_and_without_is_one(root: str, page: str, near: bool) -> None:
+    assert sitemap._Reader(root, None)._is_near(page) is near
+
+
+def test_indexes_of_indexes_are_followed_to_a_depth_and_never_round(site: Site) -> None:
+    for depth in range(5):
+        site.pages[f"/sitemap{depth}.xml"] = Page(
+            _sitemap(site, (f"/sitemap{depth + 1}.xml", ""), ("/sitemap0.xml", ""), (f"/pages{depth}.xml", ""),
+                     kind="sitemapindex")
+        )  # fmt: skip
+        site.pages[f"/pages{depth}.xml"] = Page(_sitemap(site, (f"/{depth}", "")))
+    listing = scan_root(f"{site.url}/sitemap0.xml")
+    assert [file.uri.rpartition("/")[2] for file in listing.files] == ["0", "1", "2"]
+    assert ["within 3 others" in error.message for error in listing.errors] == [True]
+
+
+def test_a_broken_part_hides_no_page_of_the_others_and_none_is_taken_for_gone(site: Site) -> None:
+    index = _sitemap(site, ("/s1.xml", ""), ("/s2.xml", ""), kind="sitemapindex")
+    site.pages |= {
+        "/sitemap.xml": Page(index),
+        "/s1.xml": Page(b"<html>broken"),
+        "/s2.xml": Page(_sitemap(site, ("/b", ""))),
+    }
+    listing = scan_root(f"{site.url}/sitemap.xml")
+    assert [file.uri for file in listing.files] == [f"{site.url}/b"]
+    (error,) = listing.errors
+    www = site.url.replace("http://", "http://www.")
+    assert {f"{site.url}/", f"{www}/"} <= {error.uri, *error.also}
+
+
+def test_pages_are_included_and_excluded_by_their_paths(site: Site) -> None:
+    site.pages["/sitemap.xml"] = Page(_sitemap(site, ("/docs/a", ""), ("/docs/old/b", ""), ("/blog/c", "")))
+    listing = scan_root(f"{site.url}/sitemap.xml", options=RootOptions(include=("docs/",), exclude=("old/",)))
+    assert [file.uri for file in listing.files] == [f"{site.url}/docs/a"]
+
+
+def test_a_slow_site_costs_no_more_than_the_time_of_a_scan(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was not reached is kept as it was."""
+    names = [f"/{n}" for n in range(40)]
+    site.pages["/sitemap.xml"] = Page(_sitemap(site, *((name, "") for name in names)))
+
+    def slow() -> Page:
+        time.sleep(0.2)
+        return Page(b"new")
+
+    site.pages |= dict.fromkeys(names, slow)
+    known = Known(1, 1, "old", None, None)
+    monkeypatch.setenv("RAG_SCAN_SECONDS", "1")
+    listing = scan_root(f"{site.url}/sitemap.xml", {f"{site.url}{name}": known for name in names})
+    assert any("RAG_SCAN_SECONDS" in error.message for error in listing.errors)
+    hidden = {error.uri for error in listing.errors}
+    assert {file.uri for file in listing.files} | hidden >= {f"{site.url}{name}" for name in names}
+    assert sum(file.mtime_ns == 1 for file in listing.files) > 10

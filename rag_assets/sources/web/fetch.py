@@ -9,12 +9,15 @@ from dataclasses import dataclass
 import httpx
 
 from rag_assets.errors import RootUnreadable
-from rag_assets.sources.web.http import ALLOW_PRIVATE, Visit, answer, read_body
+from rag_assets.sources.deadline import Deadline
+from rag_assets.sources.secrets import shown
+from rag_assets.sources.web.http import ALLOW_PRIVATE, USER_AGENT, Visit, answer, read_body
 from rag_assets.sources.web.robots import check_robots
 
 __all__ = ["ALLOW_PRIVATE", "MAX_PAGE_BYTES", "FetchedPage", "Validators", "fetch", "probe"]
 
 MAX_PAGE_BYTES = 20 * 1024 * 1024
+_WITH_VALUE = ("unavailable_after", "max-snippet", "max-image-preview", "max-video-preview")
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,7 @@ class FetchedPage:
     content: bytes
     content_type: str | None
     validators: Validators = Validators()
+    noindex: bool = False  # the server asks robots not to index it
 
 
 @dataclass(frozen=True)
@@ -48,10 +52,13 @@ class Probe:
     content_type: str | None = None
     size: int = -1  # bytes, -1 where the server does not tell
     last_modified: str | None = None
+    noindex: bool = False  # the server asks robots not to index it
 
 
-def fetch(url: str, accept: Callable[[str | None], None] = lambda content_type: None) -> FetchedPage:
-    """Return a page of at most 20 MB, after at most 5 redirects.
+def fetch(
+    url: str, accept: Callable[[str | None], None] = lambda content_type: None, until: Deadline | None = None
+) -> FetchedPage:
+    """Return a page of at most 20 MB, after at most 5 redirects, and not later than `until`.
 
     Each address on the way must be public, unless RAG_ALLOW_PRIVATE_URLS=1, and open to us by its site's
     robots.txt, unless RAG_IGNORE_ROBOTS=1. `accept` sees the Content-Type first and may raise.
@@ -60,34 +67,50 @@ def fetch(url: str, accept: Callable[[str | None], None] = lambda content_type: 
         RootUnreadable: a refused address, no answer, too many redirects, or an error status.
         ParseError: the page is larger than 20 MB.
     """
-    with _page(url, Validators()) as (visit, final, response):
+    with _page(url, Validators(), until) as (visit, final, response):
         content_type = response.headers.get("content-type")
         accept(content_type)
-        return FetchedPage(final, read_body(visit, response, MAX_PAGE_BYTES), content_type, _validators(response))
+        body = read_body(visit, response, MAX_PAGE_BYTES)
+        return FetchedPage(final, body, content_type, _validators(response), _noindex(response))
 
 
-def probe(url: str, known: Validators) -> Probe:
+def probe(url: str, known: Validators, until: Deadline | None = None) -> Probe:
     """Ask whether a page is still the version that `known` describes; raises RootUnreadable like `fetch`."""
-    with _page(url, known) as (_, _, response):
+    with _page(url, known, until) as (_, _, response):
         length = response.headers.get("content-length", "")
         return Probe(
             unchanged=response.status_code == httpx.codes.NOT_MODIFIED,
             content_type=response.headers.get("content-type"),
             size=int(length) if length.isdecimal() else -1,
             last_modified=response.headers.get("last-modified"),
+            noindex=_noindex(response),
         )
 
 
 @contextmanager
-def _page(url: str, known: Validators) -> Iterator[tuple[Visit, str, httpx.Response]]:
+def _page(url: str, known: Validators, until: Deadline | None) -> Iterator[tuple[Visit, str, httpx.Response]]:
     conditions = known.headers()
     expected = (httpx.codes.OK, httpx.codes.NOT_MODIFIED) if conditions else (httpx.codes.OK,)
-    visit = Visit(url, conditions, check_robots)
+    visit = Visit(url, conditions, check_robots, until)
     with answer(visit) as (final, response):
         if response.status_code not in expected:
-            raise RootUnreadable(f"{url}: status {response.status_code} {response.reason_phrase}")
+            raise RootUnreadable(f"{shown(url)}: status {response.status_code} {response.reason_phrase}")
         yield visit, final, response
 
 
 def _validators(response: httpx.Response) -> Validators:
     return Validators(response.headers.get("etag"), response.headers.get("last-modified"))
+
+
+def _noindex(response: httpx.Response) -> bool:
+    """Whether a header X-Robots-Tag says noindex, or none, to everybody or to this program."""
+    for value in response.headers.get_list("x-robots-tag"):
+        agent, colon, rest = value.partition(":")
+        # Of directives, only dates and numbers have a colon: `unavailable_after: 1 Jan`.
+        if colon and "," not in agent and agent.strip().lower() not in _WITH_VALUE:
+            if agent.strip().lower() != USER_AGENT:
+                continue
+            value = rest
+        if {"noindex", "none"} & {word.strip().lower() for word in value.split(",")}:
+            return True
+    return False

@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-import ipaddress
-import socket
-import ssl
+import base64
 import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
-from functools import lru_cache
 
 import httpx
 
 from rag_assets.errors import ParseError, RootUnreadable
-from rag_assets.settings import load_settings
+from rag_assets.sources.deadline import Deadline, reading
+from rag_assets.sources.secrets import Filled, filled, shown
+from rag_assets.sources.web.network import ALLOW_PRIVATE, PORTS, STEP_SECONDS, Transport
+
+__all__ = ["ALLOW_PRIVATE", "USER_AGENT", "Visit", "answer", "read_body"]
 
 USER_AGENT = "rag-assets"
 MAX_REDIRECTS = 5
-TIMEOUT_SECONDS = 20.0  # for each step
-TOTAL_SECONDS = 120.0  # a server that sends a byte a second never meets the limit of a step
 MAX_WAIT_SECONDS = 30.0  # who asks for a longer pause gets it: the page is left to the next scan
 RETRIES = 3
-ALLOW_PRIVATE = "RAG_ALLOW_PRIVATE_URLS"
 
 _BUSY = (httpx.codes.TOO_MANY_REQUESTS, httpx.codes.SERVICE_UNAVAILABLE)
 _HEADERS = {
@@ -32,25 +30,27 @@ _HEADERS = {
     "Accept": "text/html, text/*;q=0.9, */*;q=0.5",
     # A compressed answer of 20 kB may unpack to 20 GB.
     "Accept-Encoding": "identity",
+    "Connection": "close",
 }
 _STEP = 64 * 1024  # bytes unpacked at a time
 
 
 @dataclass(frozen=True)
 class Visit:
-    """One attempt to get a page: what to send along, which addresses may be asked, and how long all may take."""
+    """One attempt to get a page: what to send along, which addresses may be asked, and how long all may take.
+
+    `url` may refer to variables for its secrets. `check` is given each address on the way, without user and password,
+    and how it may be printed, and raises RootUnreadable for one that must not be asked.
+    """
 
     url: str
     headers: Mapping[str, str] = field(default_factory=dict)
-    check: Callable[[httpx.URL], None] = lambda url: None
-    deadline: float = field(default_factory=lambda: time.monotonic() + TOTAL_SECONDS)
+    check: Callable[[httpx.URL, str, Deadline], None] = lambda url, name, deadline: None
+    until: Deadline | None = None  # of a whole scan
+    deadline: Deadline = field(init=False)
 
-    def time_left(self) -> float:
-        """Return the seconds until the deadline; raises RootUnreadable when there are none."""
-        left = self.deadline - time.monotonic()
-        if left <= 0:
-            raise RootUnreadable(f"{self.url}: not complete after {TOTAL_SECONDS:.0f} s")
-        return left
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "deadline", reading(shown(self.url), self.until))
 
 
 @contextmanager
@@ -61,22 +61,23 @@ def answer(visit: Visit) -> Iterator[tuple[str, httpx.Response]]:
     shown to `visit.check`. A server that is busy (429, 503) is asked again up to 3 times, as late as it says.
 
     Raises:
-        RootUnreadable: a refused address, no answer, too many redirects, or a server that asks for a long pause.
+        RootUnreadable: a refused address, no answer, too many redirects, a server that asks for a long pause, or a
+            variable that is not set.
     """
-    # No proxy from the environment: it would resolve the name again, and perhaps to another address.
-    client = httpx.Client(timeout=TIMEOUT_SECONDS, trust_env=False, verify=_certificates())
-    with _clear_errors(visit.url), client:
-        current = httpx.URL(visit.url)
+    page = filled(visit.url)
+    with _clear_errors(visit, page), Transport(visit.deadline) as transport:
+        current = httpx.URL(page.address)
+        sender = _Sender(transport, visit, page, _origin(current))
         for _ in range(MAX_REDIRECTS + 1):
-            response = _patient(client, current, visit)
+            response = sender.patient(current)
             try:
                 if not response.has_redirect_location:
-                    yield str(current), response
+                    yield page.hide(str(current)), response
                     return
-                current = current.join(response.headers["location"])
+                current = current.join(response.headers["location"]).copy_with(userinfo=b"")
             finally:
                 response.close()
-        raise RootUnreadable(f"{visit.url}: more than {MAX_REDIRECTS} redirects")
+        raise RootUnreadable(f"{shown(visit.url)}: more than {MAX_REDIRECTS} redirects")
 
 
 def read_body(visit: Visit, response: httpx.Response, limit: int) -> bytes:
@@ -90,15 +91,9 @@ def read_body(visit: Visit, response: httpx.Response, limit: int) -> bytes:
     for part in _unpacked(visit, response):
         content += part
         if len(content) > limit:
-            raise ParseError(f"{visit.url} is larger than {limit // 2**20} MB")
-        visit.time_left()
+            raise ParseError(f"{shown(visit.url)} is larger than {limit // 2**20} MB")
+        visit.deadline.left()
     return bytes(content)
-
-
-@lru_cache(maxsize=1)
-def _certificates() -> ssl.SSLContext:
-    # Reading the certificates takes longer than a request.
-    return httpx.create_ssl_context(trust_env=False)
 
 
 def _unpacked(visit: Visit, response: httpx.Response) -> Iterator[bytes]:
@@ -107,7 +102,7 @@ def _unpacked(visit: Visit, response: httpx.Response) -> Iterator[bytes]:
         yield from response.iter_raw()
         return
     if coding not in ("gzip", "x-gzip", "deflate"):
-        raise ParseError(f"{visit.url} is sent packed as {coding}, which was not asked for")
+        raise ParseError(f"{shown(visit.url)} is sent packed as {coding}, which was not asked for")
     unpacker = zlib.decompressobj(wbits=zlib.MAX_WBITS | 32)
     try:
         for part in response.iter_raw():
@@ -117,21 +112,55 @@ def _unpacked(visit: Visit, response: httpx.Response) -> Iterator[bytes]:
                 rest = unpacker.unconsumed_tail
         yield unpacker.flush(_STEP)
     except zlib.error as error:
-        raise ParseError(f"{visit.url} is sent packed as {coding} and cannot be unpacked: {error}") from error
+        raise ParseError(f"{shown(visit.url)} is sent packed as {coding} and cannot be unpacked: {error}") from error
 
 
-def _patient(client: httpx.Client, url: httpx.URL, visit: Visit) -> httpx.Response:
-    for attempt in range(RETRIES + 1):
-        visit.time_left()
-        response = client.send(_request(client, url, visit), stream=True)
-        if response.status_code not in _BUSY or attempt == RETRIES:
-            return response
-        response.close()
-        pause = _asked_pause(response.headers.get("retry-after"), 2.0**attempt)
-        if pause > min(MAX_WAIT_SECONDS, visit.time_left()):
-            raise RootUnreadable(f"{url}: status {response.status_code}, the server asks for {pause:.0f} s of quiet")
-        time.sleep(pause)
-    raise AssertionError("the last attempt returns")
+def _origin(url: httpx.URL) -> tuple[str, str, int | None]:
+    return url.scheme, url.host, url.port or PORTS.get(url.scheme)
+
+
+@dataclass(frozen=True)
+class _Sender:
+    """Sends the requests of a visit; user and password go to the server that they were given for and no other."""
+
+    transport: Transport
+    visit: Visit
+    page: Filled
+    origin: tuple[str, str, int | None]
+
+    def patient(self, url: httpx.URL) -> httpx.Response:
+        """Return the answer; a server that is busy is asked again."""
+        name = self.page.hide(str(url))
+        for attempt in range(RETRIES + 1):
+            response = self._send(url, name)
+            if response.status_code not in _BUSY or attempt == RETRIES:
+                return response
+            response.close()
+            pause = _asked_pause(response.headers.get("retry-after"), 2.0**attempt)
+            if pause > min(MAX_WAIT_SECONDS, self.visit.deadline.left()):
+                raise RootUnreadable(
+                    f"{name}: status {response.status_code}, the server asks for {pause:.0f} s of quiet"
+                )
+            time.sleep(pause)
+        raise AssertionError("the last attempt returns")
+
+    def _send(self, url: httpx.URL, name: str) -> httpx.Response:
+        if url.scheme not in PORTS or not url.host:
+            raise RootUnreadable(f"{name}: only http and https addresses are fetched")
+        # Before anything is sent anywhere, a request for robots.txt included.
+        self.transport.look_at(url)
+        self.visit.check(url, name, self.visit.deadline)
+        request = httpx.Request("GET", url, headers=self._headers(url))
+        response = self.transport.handle_request(request)
+        response.request = request
+        return response
+
+    def _headers(self, url: httpx.URL) -> dict[str, str]:
+        headers = {**_HEADERS, **self.visit.headers}
+        if self.page.login is not None and _origin(url) == self.origin:
+            pair = ":".join(self.page.login).encode()
+            headers["Authorization"] = f"Basic {base64.b64encode(pair).decode()}"
+        return headers
 
 
 def _asked_pause(value: str | None, otherwise: float) -> float:
@@ -147,54 +176,18 @@ def _asked_pause(value: str | None, otherwise: float) -> float:
 
 
 @contextmanager
-def _clear_errors(url: str) -> Iterator[None]:
+def _clear_errors(visit: Visit, page: Filled) -> Iterator[None]:
+    """Errors of our kinds, which name the address and hold none of its secrets."""
+    name = shown(visit.url)
     try:
         yield
     except httpx.TimeoutException as error:
-        raise RootUnreadable(f"{url}: no answer within {TIMEOUT_SECONDS:.0f} s") from error
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
-        raise RootUnreadable(f"{url}: {type(error).__name__}: {error}") from error
-
-
-def _request(client: httpx.Client, url: httpx.URL, visit: Visit) -> httpx.Request:
-    """Return a request to the very address that was checked: the name could resolve to another one later."""
-    if url.scheme not in ("http", "https") or not url.host:
-        raise RootUnreadable(f"{url}: only http and https addresses are fetched")
-    address = _public_address(url)
-    visit.check(url)
-    host = url.netloc.decode("ascii")
-    return client.build_request(
-        "GET",
-        url.copy_with(host=address),
-        headers={**_HEADERS, **visit.headers, "Host": host},
-        extensions={"sni_hostname": url.raw_host.decode("ascii")},
-    )
-
-
-def _public_address(url: httpx.URL) -> str:
-    try:
-        found = socket.getaddrinfo(url.host, url.port or url.scheme, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError) as error:
-        raise RootUnreadable(f"{url}: the host name {url.host!r} could not be resolved: {error}") from error
-    addresses = [str(entry[4][0]).partition("%")[0] for entry in found]
-    anywhere = load_settings().allow_private_urls
-    for address in addresses:
-        if not anywhere and not _is_public(address):
-            raise RootUnreadable(
-                f"{url}: {address} is not a public address; {ALLOW_PRIVATE}=1 allows pages of the own network"
-            )
-    return addresses[0]
-
-
-def _is_public(address: str) -> bool:
-    ip = ipaddress.ip_address(address)
-    if isinstance(ip, ipaddress.IPv6Address):
-        # These carry an IPv4 address, and a gateway would deliver to that one.
-        embedded = ip.ipv4_mapped or ip.sixtofour or _nat64(ip)
-        if embedded is not None:
-            ip = embedded
-    return ip.is_global and not ip.is_multicast
-
-
-def _nat64(ip: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
-    return ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF) if ip in ipaddress.ip_network("64:ff9b::/96") else None
+        if visit.deadline.is_over():
+            raise visit.deadline.passed() from error
+        raise RootUnreadable(f"{name}: no answer within {STEP_SECONDS:.0f} s") from error
+    except httpx.ConnectError as error:
+        raise RootUnreadable(f"{name}: no connection: {page.hide(str(error))}") from error
+    except httpx.InvalidURL as error:
+        raise RootUnreadable(f"{name}: it is no valid address: {page.hide(str(error))}") from error
+    except httpx.HTTPError as error:
+        raise RootUnreadable(f"{name}: the server broke off: {page.hide(str(error))}") from error

@@ -13,6 +13,7 @@ import httpx
 
 from rag_assets.errors import ParseError, RootUnreadable
 from rag_assets.settings import load_settings
+from rag_assets.sources.deadline import Deadline
 from rag_assets.sources.web.http import USER_AGENT, Visit, answer, read_body
 
 MAX_ROBOTS_BYTES = 512 * 1024
@@ -47,19 +48,21 @@ class Robots:
 _cache: OrderedDict[str, tuple[float, Robots]] = OrderedDict()
 
 
-def check_robots(url: httpx.URL) -> None:
+def check_robots(url: httpx.URL, name: str, deadline: Deadline) -> None:
     """Refuse an address that its site's robots.txt closes to this program. RAG_IGNORE_ROBOTS=1 switches this off.
+
+    `name` is how the address may be printed.
 
     Raises:
         RootUnreadable: closed, or its robots.txt could not be read for a reason that is the server's.
     """
     if load_settings().ignore_robots:
         return
-    robots = _robots_of(url)
+    robots = _robots_of(url, deadline)
     if robots.failure:
-        raise RootUnreadable(f"{url}: what its site allows is not known: {robots.failure}")
+        raise RootUnreadable(f"{name}: what its site allows is not known: {robots.failure}")
     if not robots.allows(url.raw_path.decode("ascii")):
-        raise RootUnreadable(f"{url}: the site's robots.txt does not allow {USER_AGENT} to read it")
+        raise RootUnreadable(f"{name}: the site's robots.txt does not allow {USER_AGENT} to read it")
 
 
 def parse_robots(text: str, agent: str = USER_AGENT) -> Robots:
@@ -114,12 +117,12 @@ def _matches(pattern: str, path: str) -> bool:
     return path.endswith(rest[-1]) and len(path) - len(rest[-1]) >= position if rest else len(path) == position
 
 
-def _robots_of(url: httpx.URL) -> Robots:
+def _robots_of(url: httpx.URL, deadline: Deadline) -> Robots:
     site = f"{url.scheme}://{url.netloc.decode('ascii')}"
     now = time.monotonic()
     until, robots = _cache.get(site, (0.0, Robots()))
     if now >= until:
-        robots = _fetched(site)
+        robots = _fetched(site, deadline)
         _cache[site] = (now + (_CACHE_SECONDS_FAILED if robots.failure else _CACHE_SECONDS), robots)
         _cache.move_to_end(site)
         while len(_cache) > _CACHED_SITES:
@@ -127,8 +130,8 @@ def _robots_of(url: httpx.URL) -> Robots:
     return robots
 
 
-def _fetched(site: str) -> Robots:
-    visit = Visit(f"{site}/robots.txt")
+def _fetched(site: str, deadline: Deadline) -> Robots:
+    visit = Visit(f"{site}/robots.txt", until=deadline)
     try:
         with answer(visit) as (_, response):
             if response.status_code == httpx.codes.OK:

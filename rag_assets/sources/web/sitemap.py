@@ -7,19 +7,23 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from urllib.parse import urldefrag, urljoin, urlsplit
+from urllib.parse import urldefrag, urlsplit
 
 from rag_assets.documents.names import is_web
 from rag_assets.documents.normalize import normalize
 from rag_assets.documents.parsers.safe_xml import stream
 from rag_assets.errors import ParseError, RootUnreadable, SourceError
+from rag_assets.sources.deadline import Deadline
 from rag_assets.sources.listing import ScanError
+from rag_assets.sources.secrets import login_of, public_name, shown, with_login
 from rag_assets.sources.web.fetch import fetch
 
 MAX_PAGES = 10_000
-MAX_SITEMAPS = 50
+MAX_SITEMAPS = 50  # of all indexes together
+MAX_DEPTH = 3  # of indexes within indexes
 MAX_XML_BYTES = 50 * 1024 * 1024
 MAX_ADDRESS = 2048  # characters, as the protocol has it
+OTHER_HOST = "on another host than the sitemap"
 _NAME = re.compile(r"sitemap[^/]*\.xml(\.gz)?$", re.IGNORECASE)
 _ROOT = re.compile(rb"<(?:\w+:)?(urlset|sitemapindex)[\s>]")
 
@@ -27,97 +31,123 @@ _ROOT = re.compile(rb"<(?:\w+:)?(urlset|sitemapindex)[\s>]")
 @dataclass
 class Sitemap:
     """The pages of a site by address, each with the time of its last change in ns since the epoch where that is
-    told; what could not be read; and addresses that are left out."""
+    told; what could not be read; and addresses that are left out, each with the reason."""
 
     pages: dict[str, int | None] = field(default_factory=dict)
     errors: list[ScanError] = field(default_factory=list)
-    skipped: list[str] = field(default_factory=list)
+    skipped: list[tuple[str, str]] = field(default_factory=list)
 
 
 def is_sitemap(url: str) -> bool:
     """Tell by its name whether an address is a sitemap: `sitemap.xml`, `sitemap-2.xml.gz`."""
-    return is_web(url) and _NAME.search(urlsplit(url).path) is not None
+    return is_web(url) and _NAME.search(urlsplit(public_name(url)).path) is not None
 
 
-def read_sitemap(url: str) -> Sitemap:
-    """Return the pages of a sitemap, or of the sitemaps that an index lists. Other hosts are left out.
+def read_sitemap(url: str, deadline: Deadline | None = None) -> Sitemap:
+    """Return the pages of a sitemap, or of the sitemaps that an index lists, be they indexes themselves.
 
-    At most 50 sitemaps and 10,000 pages are read; beyond that, and where a sitemap of an index cannot be read, an
-    error stands for the whole host, so that none of its pages is taken for gone.
+    The host with `www.` and without is one; others are left out. At most 50 sitemaps, three levels of indexes and
+    10,000 pages are read; beyond that, and where a sitemap of an index cannot be read, an error stands for the whole
+    host: nobody knows which pages it would have listed, so none is taken for gone.
 
     Raises:
         RootUnreadable: it cannot be fetched, is no sitemap, or lists no page of its host.
     """
-    found = Sitemap()
+    reader = _Reader(url, deadline)
     try:
-        kind, entries = _entries(url)
+        reader.read(url, 0)
     except ParseError as error:
         raise RootUnreadable(str(error)) from error
-    if kind == "urlset":
-        _take(found, url, entries)
-    else:
-        _take_all(found, url, [address for address, _ in entries])
+    found = reader.found
     if not found.pages and not found.errors:
-        raise RootUnreadable(f"{url}: it lists no page of its host")
+        raise RootUnreadable(f"{shown(url)}: it lists no page of its host")
     return found
 
 
-def _take_all(found: Sitemap, index: str, addresses: list[str]) -> None:
-    for number, address in enumerate(addresses):
-        if not _is_near(address, index):
-            found.skipped.append(address)
-        elif number >= MAX_SITEMAPS:
-            _fail(found, index, f"it lists more than {MAX_SITEMAPS} sitemaps")
-            return
+class _Reader:
+    """Reads a sitemap and those that it leads to."""
+
+    def __init__(self, root: str, deadline: Deadline | None) -> None:
+        self._root, self._deadline = root, deadline
+        self._login, self._site = login_of(root), _site(public_name(root))
+        self._seen: set[str] = set()
+        self.found = Sitemap()
+
+    def read(self, url: str, depth: int) -> None:
+        """Read one sitemap, `depth` indexes below the root; raises SourceError if it cannot be read as such."""
+        self._seen.add(url)
+        kind, entries = _entries(url, self._deadline)
+        if kind == "urlset":
+            self._pages(url, entries)
+        elif depth >= MAX_DEPTH:
+            raise ParseError(f"{shown(url)} is an index within {MAX_DEPTH} others")
         else:
-            _take_part(found, index, address)
+            self._sitemaps(url, [address for address, _ in entries], depth)
+
+    def _sitemaps(self, index: str, addresses: list[str], depth: int) -> None:
+        for address in addresses:
+            if not self._is_near(address):
+                self.found.skipped.append((shown(address), OTHER_HOST))
+                continue
+            url = with_login(address, self._login) if self._login and _same_scheme(address, index) else address
+            if url in self._seen:
+                continue
+            if len(self._seen) > MAX_SITEMAPS:
+                self._fail(f"{shown(index)}: it lists more than {MAX_SITEMAPS} sitemaps")
+                return
+            try:
+                self.read(url, depth + 1)
+            except SourceError as error:
+                self._fail(str(error))
+
+    def _pages(self, url: str, entries: list[tuple[str, str]]) -> None:
+        pages = self.found.pages
+        for address, changed in entries:
+            if not self._is_near(address):
+                self.found.skipped.append((shown(address), OTHER_HOST))
+            elif len(pages) >= MAX_PAGES and address not in pages:
+                self._fail(f"{shown(url)}: it lists more than {MAX_PAGES} pages")
+                return
+            else:
+                pages[address] = _time_ns(changed)
+
+    def _fail(self, message: str) -> None:
+        """Note that a part is not known: pages of the site may be in it under each name that it has."""
+        host, port = self._site
+        places = [
+            f"{scheme}://{login}{name}{port}/"
+            for scheme in ("http", "https")
+            for name in (host, f"www.{host}")
+            for login in dict.fromkeys((self._login, ""))
+        ]
+        root = urlsplit(public_name(self._root))
+        whole = f"{root.scheme}://{root.netloc}/"
+        self.found.errors.append(ScanError(whole, message, whole, tuple(places)))
+
+    def _is_near(self, address: str) -> bool:
+        return is_web(address) and len(address) <= MAX_ADDRESS and _site(address) == self._site
 
 
-def _take_part(found: Sitemap, index: str, address: str) -> None:
+def _same_scheme(address: str, other: str) -> bool:
+    return address.partition(":")[0].lower() == other.partition(":")[0].lower()
+
+
+def _site(address: str) -> tuple[str, str]:
+    """The host without `www.`, and the port with its colon unless it is the scheme's own."""
     try:
-        kind, entries = _entries(address)
-        if kind != "urlset":
-            raise ParseError(f"{address} is an index within an index")
-    except SourceError as error:
-        _fail(found, index, str(error))
-        return
-    _take(found, index, entries)
-
-
-def _take(found: Sitemap, url: str, entries: list[tuple[str, str]]) -> None:
-    for address, changed in entries:
-        if not _is_near(address, url):
-            found.skipped.append(address)
-        elif len(found.pages) >= MAX_PAGES and address not in found.pages:
-            _fail(found, url, f"it lists more than {MAX_PAGES} pages")
-            return
-        else:
-            found.pages[address] = _time_ns(changed)
-
-
-def _fail(found: Sitemap, url: str, message: str) -> None:
-    host = urljoin(url, "/")
-    found.errors.append(ScanError(host, f"{url}: {message}", host))
-
-
-def _is_near(address: str, url: str) -> bool:
-    host = urlsplit(url).netloc.lower()
-    return is_web(address) and len(address) <= MAX_ADDRESS and _host(address) == host
-
-
-def _host(address: str) -> str:
-    try:
-        return urlsplit(address).netloc.lower()
+        parts = urlsplit(address)
+        host, port = (parts.hostname or "").rstrip(".").removeprefix("www."), parts.port
     except ValueError:
-        return ""
+        return "", ""
+    return host, "" if port in (None, 80, 443) else f":{port}"
 
 
-def _entries(url: str) -> tuple[str, list[tuple[str, str]]]:
-    data = _unpacked(fetch(url).content, url)
+def _entries(url: str, deadline: Deadline | None) -> tuple[str, list[tuple[str, str]]]:
+    data = _unpacked(fetch(url, until=deadline).content, shown(url))
     root = _ROOT.search(data[:100_000])
     if root is None:
-        raise ParseError(f"{url} is no sitemap: it has neither urlset nor sitemapindex")
-    return root.group(1).decode(), list(_addresses(data, url))
+        raise ParseError(f"{shown(url)} is no sitemap: it has neither urlset nor sitemapindex")
+    return root.group(1).decode(), list(_addresses(data, shown(url)))
 
 
 def _addresses(data: bytes, url: str) -> Iterator[tuple[str, str]]:

@@ -12,7 +12,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from rag_assets.documents.building import TextBuilder, whole_file
 from rag_assets.documents.model import Document, Record
-from rag_assets.documents.names import charset, is_web
+from rag_assets.documents.names import NOINDEX_META, charset, is_web
 from rag_assets.documents.normalize import decode, normalize
 from rag_assets.documents.parsers.html.blocks import page_blocks
 from rag_assets.documents.parsers.html.content import content
@@ -20,6 +20,7 @@ from rag_assets.documents.parsers.html.guard import is_tangled, plain_text
 from rag_assets.documents.quality import figures
 
 _META_CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([\w.:-]{2,40})", re.IGNORECASE)
+_MAYBE_NOINDEX = re.compile(r"<meta[^>]{0,2000}?(?:noindex|none)", re.IGNORECASE)
 _INVISIBLE = (
     "script, style, noscript, template, svg, iframe, object, canvas, select, datalist, textarea, dialog, button, "
     "[hidden], [aria-hidden=true], [style*='display:none'], [style*='display: none']"
@@ -40,8 +41,21 @@ def parse_html(data: bytes, name: str, content_type: str | None) -> list[Record]
     declared = charset(content_type) or (meta.group(1).decode() if meta else None)
     source = normalize(decode(data, declared))
     document = _tangled(source) if is_tangled(source) else _page(source, name if is_web(name) else None)
-    document = replace(document, metadata=figures(document.metadata, characters_in=len(source)))
+    noindex = {NOINDEX_META: True} if _asks_for_noindex(source) else {}
+    document = replace(document, metadata=figures({**document.metadata, **noindex}, characters_in=len(source)))
     return whole_file(document, name, "the page shows no text")
+
+
+def _asks_for_noindex(source: str) -> bool:
+    """Whether a `<meta>` says noindex, or none, to all robots or to this program."""
+    if not _MAYBE_NOINDEX.search(source):
+        return False
+    for node in LexborHTMLParser(source).css("meta[name][content]"):
+        if (node.attributes.get("name") or "").strip().lower() in ("robots", "rag-assets"):
+            words = re.split(r"[\s,;]+", (node.attributes.get("content") or "").lower())
+            if "noindex" in words or "none" in words:
+                return True
+    return False
 
 
 def _tangled(source: str) -> Document:
