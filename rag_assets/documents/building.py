@@ -9,6 +9,7 @@ from typing import Any
 from rag_assets.documents.model import Block, BlockKind, Document, Media, Record
 from rag_assets.documents.names import is_web
 from rag_assets.documents.normalize import normalize
+from rag_assets.documents.reasons import readable
 
 _PARAGRAPH_BREAK = re.compile(r"\n[^\S\n]*\n\s*")
 # No part of it looks beyond the next mark of its own kind, so that a line of nothing but brackets takes no time.
@@ -28,7 +29,7 @@ def whole_file(
 
 def failed(key: str, name: str, reason: str, source_type: str = "file") -> Record:
     """Return a failed record whose error is one line that any database and terminal can hold."""
-    error = " ".join(normalize(reason).split())
+    error = readable(normalize(reason))
     return Record(key=key, name=name, status="failed", error=error[:_MAX_ERROR], source_type=source_type)
 
 

@@ -15,6 +15,7 @@ from importlib.metadata import entry_points
 from typing import Any
 
 from rag_assets.documents.names import is_target
+from rag_assets.documents.reasons import in_words
 from rag_assets.errors import InvalidArgument, ParseError, UsageError
 
 ENTRY_POINTS = "rag_assets.ocr"
@@ -72,7 +73,7 @@ def ocr_text(image: bytes, language: str | None = None) -> str | None:
     try:
         return engine(image, language) or ""
     except Exception as error:
-        raise ParseError(f"the OCR engine failed: {type(error).__name__}: {error}") from error
+        raise ParseError(f"the OCR engine failed: {in_words(error)}") from error
 
 
 def _engine() -> OcrEngine | None:
@@ -88,7 +89,7 @@ def _imported(path: str) -> OcrEngine:
     try:
         engine: OcrEngine = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError, ValueError) as error:
-        raise ParseError(f"the OCR engine {path} could not be loaded: {error}") from error
+        raise ParseError(f"the OCR engine {path} could not be loaded: {in_words(error)}") from error
     return engine
 
 
@@ -101,5 +102,5 @@ def _installed() -> OcrEngine | None:
     try:
         engine: OcrEngine = found[0].load()
     except Exception as error:
-        raise ParseError(f"the OCR engine {found[0].name} could not be loaded: {error}") from error
+        raise ParseError(f"the OCR engine {found[0].name} could not be loaded: {in_words(error)}") from error
     return engine

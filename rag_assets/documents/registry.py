@@ -19,6 +19,7 @@ from rag_assets.documents.names import is_bare, is_target, is_web, media_type, s
 from rag_assets.documents.normalize import normalize
 from rag_assets.documents.parsers.text import CODE_NAMES
 from rag_assets.documents.quality import refuse_inflated, with_quality
+from rag_assets.documents.reasons import in_words
 from rag_assets.documents.sniff import CONTAINER_MAGIC, binary_kind, media_kind
 from rag_assets.documents.version import PARSER_VERSION
 from rag_assets.errors import InvalidArgument, ParseError, UnsupportedFormat
@@ -156,7 +157,7 @@ def parse(data: bytes, name: str, content_type: str | None = None) -> list[Recor
         ]
     # Whatever a parser library raises for one damaged file must not stop the files after it.
     except (Exception, SystemExit) as error:
-        return [failed("", name, f"the {chosen.name} parser failed: {type(error).__name__}: {error}")]
+        return [failed("", name, f"the {chosen.name} parser failed: {in_words(error)}")]
     if not records:
         return [Record(key="", name=name, status="no_text", error="the file holds no records")]
     return [with_quality(record, len(data)) for record in records]

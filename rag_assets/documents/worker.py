@@ -23,6 +23,7 @@ from rag_assets.documents import ocr
 from rag_assets.documents.building import failed
 from rag_assets.documents.formats import Format
 from rag_assets.documents.model import Record
+from rag_assets.documents.reasons import in_words
 from rag_assets.documents.registry import add_registered, parse
 from rag_assets.errors import SourceError
 
@@ -105,7 +106,7 @@ def _answer(task: ParseTask, data: bytes) -> bytes:
         return _failure(task, "reading it takes more memory than a file may take (RAG_PARSE_MEMORY_MB)")
     # Also SystemExit and KeyboardInterrupt: a library that ends the process fails one file.
     except BaseException as error:
-        return _failure(task, f"the parser failed: {type(error).__name__}: {error}")
+        return _failure(task, f"the parser failed: {in_words(error)}")
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
 

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from rag_assets.chunking import ChunkingSpec
 from rag_assets.documents.model import Chunk
+from rag_assets.documents.reasons import in_words
 from rag_assets.ingest.media import media_chunk, media_chunk_id, media_fields
 from rag_assets.ingest.repeated_pages import Pages, pages_of
 from rag_assets.ingest.sources import Failure
@@ -83,7 +84,7 @@ def cut_source(source: PendingSource, pages: Pages, spec: ChunkingSpec) -> CutSo
     try:
         chunks, left_out = pages.chunk(source, spec)
     except Exception as error:  # whatever one document does to the chunker, the others are cut
-        return CutSource(source, error=f"cannot be chunked: {type(error).__name__}: {error}")
+        return CutSource(source, error=f"cannot be chunked: {in_words(error)}")
     if not chunks and source.media is None:
         return CutSource(source, error="no chunk came out of its text")
     return CutSource(source, tuple(chunks), left_out)

@@ -7,11 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
+from rag_assets.documents.building import failed
 from rag_assets.documents.checksum import bytes_checksum, document_checksum
 from rag_assets.documents.isolated import parse_file
 from rag_assets.documents.model import Record
 from rag_assets.documents.names import NOINDEX_META, ORIGIN, charset, is_web, media_type, part_name
 from rag_assets.documents.page_signature import signature_of
+from rag_assets.documents.reasons import readable
 from rag_assets.documents.registry import PARSER_VERSION
 from rag_assets.embedding.models import MEDIA_PAGES
 from rag_assets.errors import SourceError
@@ -43,8 +45,8 @@ def read_file(file: SourceFile, known: FileState | None) -> FileRead:
     try:
         content = read_content(file)
     except (OSError, SourceError) as error:
-        failed = Record("", file.path_in_root, "failed", error=f"cannot be read: {error}")
-        return FileRead(file, 0, None, (failed,), str(error))
+        reason = readable(str(error))
+        return FileRead(file, 0, None, (failed("", file.path_in_root, f"cannot be read: {reason}"),), reason)
     size, state = len(content.data), _state(file, content)
     if content.noindex and not file.options.noindex:
         return _not_indexed(file, size, state)

@@ -68,7 +68,7 @@ def test_an_engine_that_fails_costs_only_what_it_should_have_read() -> None:
     register_ocr(broken)
     (record,) = parse(pdf(bars("Scan")), "scan.pdf")
     assert record.status == "failed"
-    assert "RuntimeError: no model" in (record.error or "")
+    assert "the OCR engine failed: no model" in (record.error or "")
     (record,) = parse(pdf(says("Text"), bars("Scan")), "a.pdf")
     assert record.document is not None
     assert record.document.text == "Text"

@@ -16,6 +16,7 @@ from rag_assets.documents.normalize import normalize
 from rag_assets.documents.ocr import has_ocr, ocr_text
 from rag_assets.documents.parsers.safe_xml import local, parse_xml, whole_text
 from rag_assets.documents.quality import QUALITY
+from rag_assets.documents.reasons import in_words
 from rag_assets.errors import ParseError
 
 MAX_PIXELS = 100_000_000  # a third of a gigabyte in memory
@@ -44,8 +45,10 @@ def parse_image(data: bytes, name: str, content_type: str | None) -> list[Record
             with Image.open(io.BytesIO(data)) as image:
                 media = _MEDIA.get(image.format or "")
                 return whole_file(_document(image), name, "a picture without text: reading one needs OCR", media)
-        except (UnidentifiedImageError, Image.DecompressionBombError, OSError, ValueError, SyntaxError) as error:
-            raise ParseError(f"the picture is damaged or of an unknown kind: {error}") from error
+        except UnidentifiedImageError as error:
+            raise ParseError("the picture is damaged, or of a kind that is not known here") from error
+        except (Image.DecompressionBombError, OSError, ValueError, SyntaxError) as error:
+            raise ParseError(f"the picture is damaged: {in_words(error)}") from error
 
 
 def _document(image: Image.Image) -> Document:

@@ -14,6 +14,7 @@ from rag_assets.documents.normalize import decode, normalize
 from rag_assets.documents.parsers.mail import Attachment, Body, Letter
 from rag_assets.documents.parsers.nested import opened
 from rag_assets.documents.parsers.rtf import rtf_document
+from rag_assets.documents.reasons import in_words
 from rag_assets.errors import ParseError
 
 _TYPE = "application/vnd.ms-outlook"
@@ -40,7 +41,7 @@ def parse_msg(data: bytes, name: str, content_type: str | None) -> list[Record]:
                 raise ParseError("the file holds no Outlook message")
             letter = _letter(ole, [])
     except (OSError, struct.error, IndexError, ValueError) as error:
-        raise ParseError(f"the message is damaged: {error}") from error
+        raise ParseError(f"the message is damaged: {in_words(error)}") from error
     return letter.records(name, _TYPE)
 
 

@@ -21,6 +21,7 @@ from rag_assets.documents.model import Document, Media, Record
 from rag_assets.documents.normalize import normalize
 from rag_assets.documents.parsers.pdf_layout import Line, Page, drop_repeated, parts_of, with_paragraphs
 from rag_assets.documents.quality import figures
+from rag_assets.documents.reasons import in_words
 from rag_assets.errors import ParseError
 
 # PDFium marks a hyphen at a line's end with one of these; the word goes on in the next line.
@@ -175,7 +176,7 @@ def _read_scans(document: pdfium.PdfDocument, found: _Pages) -> None:
     except ParseError as error:
         found.ocr_error = str(error)
     except pdfium.PdfiumError as error:
-        found.ocr_error = f"a page could not be rendered for OCR: {error}"
+        found.ocr_error = f"a page could not be rendered for OCR: {in_words(error)}"
 
 
 def _picture(page: pdfium.PdfPage) -> bytes:
@@ -198,11 +199,11 @@ def _read_decrypted(data: bytes) -> _Pages:
         raise
     # As below: not only its own errors, but AttributeError and the like too.
     except Exception as error:
-        raise ParseError(f"the PDF is encrypted and could not be decrypted: {error}") from error
+        raise ParseError(f"the PDF is encrypted and could not be decrypted: {in_words(error)}") from error
     try:
         return _read_with_pdfium(target.getvalue())
     except pdfium.PdfiumError as error:
-        raise ParseError(f"the PDF is encrypted, and damaged: {error}") from error
+        raise ParseError(f"the PDF is encrypted, and damaged: {in_words(error)}") from error
 
 
 def _read_with_pypdf(data: bytes, reason: str) -> _Pages:
@@ -216,6 +217,6 @@ def _read_with_pypdf(data: bytes, reason: str) -> _Pages:
         raise
     # pypdf raises many kinds of errors for damaged files; the reason is what the reader needs.
     except Exception as error:
-        raise ParseError(f"the PDF is damaged: {reason}; {error}") from error
+        raise ParseError(f"the PDF is damaged: {reason}; {in_words(error)}") from error
     pages = [[Line(line) for line in text.splitlines() if line.strip()] for text in texts]
     return _Pages(pages, title)

@@ -64,12 +64,13 @@ def _members(text: str) -> dict[str, Any]:
     decoder, place = json.JSONDecoder(), _OPENING.match(text)
     while place is not None and (name := _NAME.match(text, place.end())):
         try:
+            key = json.loads(name[1])
             value, end = decoder.raw_decode(text, name.end())
         except (ValueError, RecursionError):
             break
         place = _COMMA.match(text, end)
         if place is not None or _CLOSING.match(text, end):  # else a number may go on where the line breaks off
-            found[json.loads(name[1])] = value
+            found[key] = value
     return found
 
 

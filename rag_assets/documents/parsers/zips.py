@@ -7,6 +7,7 @@ import zipfile
 import zlib
 from itertools import pairwise
 
+from rag_assets.documents.reasons import in_words
 from rag_assets.errors import ParseError
 
 ZIP_MAGIC = (b"PK\x03\x04", b"PK\x05\x06")  # how zip data begins; the second with no entry at all
@@ -30,7 +31,7 @@ def open_zip(data: bytes) -> zipfile.ZipFile:
     try:
         archive = zipfile.ZipFile(io.BytesIO(data))
     except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError) as error:
-        raise ParseError(f"the zip is damaged: {error}") from error
+        raise ParseError(f"the zip is damaged: {in_words(error)}") from error
     _refuse_overlaps(archive)
     return archive
 
@@ -59,9 +60,9 @@ def read_entry(archive: zipfile.ZipFile, info: zipfile.ZipInfo, limit: int) -> b
             # The size in the directory may be a lie: what is read is what counts.
             data = file.read(limit + 1)
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError) as error:
-        raise ParseError(f"it is damaged: {error}") from error
+        raise ParseError(f"it is damaged: {in_words(error)}") from error
     except (NotImplementedError, RuntimeError) as error:
-        raise ParseError(f"it cannot be unpacked: {error}") from error
+        raise ParseError(f"it cannot be unpacked: {in_words(error)}") from error
     if len(data) > limit:
         raise ParseError(f"it unpacks to more than {limit:,} bytes")
     return data

@@ -11,6 +11,7 @@ from rag_assets.documents.building import HeadingPath, TextBuilder, whole_file
 from rag_assets.documents.model import Record
 from rag_assets.documents.parsers.office.cells import plain, shown
 from rag_assets.documents.parsers.office.sheets import SheetRow, add_sheet
+from rag_assets.documents.reasons import in_words
 from rag_assets.errors import ParseError
 
 
@@ -32,7 +33,7 @@ def parse_xls(data: bytes, name: str, content_type: str | None) -> list[Record]:
     except Exception as error:
         if "encrypted" in str(error):
             raise ParseError("the workbook is encrypted and needs a password") from error
-        raise ParseError(f"the workbook is damaged: {type(error).__name__}: {error}") from error
+        raise ParseError(f"the workbook is damaged: {in_words(error)}") from error
     document = builder.document(content_type="application/vnd.ms-excel")
     return whole_file(document, name, "no sheet holds anything")
 
