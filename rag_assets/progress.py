@@ -59,25 +59,30 @@ class Stage:
     """How far one stage of long work is."""
 
     def __init__(self, reporter: Reporter, total: int | None) -> None:
-        self._reporter, self._left = reporter, total or 0
+        self._reporter, self._left = reporter, total
 
     def advance(self, amount: int) -> None:
-        """So many more items are done."""
-        self._left -= amount
-        self._reporter.advance(amount)
+        """So many more items are done; never more than there are."""
+        if self._left is not None:
+            amount = min(amount, self._left)
+            self._left -= amount
+        if amount:
+            self._reporter.advance(amount)
 
     def advance_to_end(self) -> None:
         """All items are done: those that are left took no work."""
-        if self._left > 0:
-            self.advance(self._left)
+        self.advance(self._left or 0)
 
 
 @contextmanager
 def stage(what: str, total: int | None = None) -> Iterator[Stage]:
-    """One stage of long work: `with stage("embed", 500) as bar: bar.advance(10)`."""
+    """One stage of long work: `with stage("embed", 500) as bar: bar.advance(10)`. One that ends without an error is
+    at its end."""
     reporter = _current.get()
     reporter.begin(what, total)
     try:
-        yield Stage(reporter, total)
+        bar = Stage(reporter, total)
+        yield bar
+        bar.advance_to_end()
     finally:
         reporter.end()

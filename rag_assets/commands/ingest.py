@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from rag_assets.commands.bars import shown
@@ -47,6 +46,12 @@ from rag_assets.store.tenants import spaces_of
 
 if TYPE_CHECKING:
     from rag_assets.launch.ingest import IngestOutcome
+
+_REST = {
+    "failed": "failed; what was served of them before still is",
+    "no_text": "hold no text",
+    "deleted": "are gone, and served no more",
+}
 
 
 @dataclass(frozen=True)
@@ -245,15 +250,20 @@ def outcome_payload(tenant: str, bot: str, profile: str, outcome: IngestOutcome)
     }
 
 
+def served_line(sources: Mapping[str, int]) -> str:
+    """`300 sources served (0 new or changed, 300 unchanged)`."""
+    served = sources["ready"] + sources["unchanged"]
+    count = f"{served:,} source{'' if served == 1 else 's'}"
+    return f"{count} served ({sources['ready']:,} new or changed, {sources['unchanged']:,} unchanged)"
+
+
 def show_outcome(console: Console, payload: dict[str, Any]) -> None:
-    """Print what an ingest did."""
+    """Print what is served now, and what an ingest did for that."""
     console.print(f"{payload['tenant']}/{payload['bot']}, profile {payload['profile']}", markup=False)
-    table = Table("sources", "count")
-    table.columns[1].justify = "right"
-    for state, count in payload["sources"].items():
-        style = "red" if state == "failed" and count else ""
-        table.add_row(state.replace("_", " "), str(count), style=style)
-    console.print(table)
+    console.print(served_line(payload["sources"]), markup=False)
+    for state, words in _REST.items():
+        if count := payload["sources"][state]:
+            console.print(f"{count:,} {words}", style="red" if state == "failed" else "", markup=False)
     console.print(
         f"{payload['chunks_written']:,} chunks written, {payload['embedded']:,} embedded, "
         f"{payload['cache_hits']:,} from the cache, in {payload['seconds']:.1f} s, "
@@ -270,7 +280,9 @@ def show_outcome(console: Console, payload: dict[str, Any]) -> None:
     if payload["skipped"]:
         reasons = ", ".join(f"{reason}: {count:,}" for reason, count in payload["skipped"].items())
         console.print(f"files that are not read: {reasons}", markup=False)
-    show_failures(console, "failed", [(item["source"], item["error"]) for item in payload["failures"]])
+    failures = [(item["source"], item["error"]) for item in payload["failures"]]
+    where = f"all of them: rag sources --tenant {payload['tenant']} --bot {payload['bot']} --status failed"
+    show_failures(console, "failed", failures, payload["sources"]["failed"], where)
     for root in payload["forgotten_roots"]:
         console.print(Text(f"{printable(root)} could not be read, and is not remembered", style="red"), soft_wrap=True)
     for held in payload["held"]:

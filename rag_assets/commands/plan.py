@@ -163,11 +163,19 @@ def _duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:.1f} hours"
 
 
-def show_failures(console: Console, what: str, failures: Sequence[tuple[str, str]]) -> None:
-    """Print the first of a list of names and reasons."""
+def show_failures(
+    console: Console,
+    what: str,
+    failures: Sequence[tuple[str, str]],
+    total: int = 0,
+    rest: str = "all of them with --json",
+) -> None:
+    """Print the first of a list of names and reasons; `total` is how many there are if the list is not all of them, and
+    `rest` says where the others are found."""
     for name, error in failures[:SHOWN_FAILURES]:
         # Many errors begin with the name already.
         text = error if error.startswith(name) else f"{name}: {error}"
         console.print(Text(f"{what}: {printable(text)}", style="red"), soft_wrap=True)
-    if len(failures) > SHOWN_FAILURES:
-        console.print(Text(f"and {len(failures) - SHOWN_FAILURES} more; all of them with --json", style="red"))
+    more = max(total, len(failures)) - min(len(failures), SHOWN_FAILURES)
+    if more > 0:
+        console.print(Text(f"and {more:,} more; {rest}", style="red"), soft_wrap=True)

@@ -41,7 +41,7 @@ def test_a_run_for_one_bot_shows_what_all_bots_have(world: World) -> None:
     by_bot = bots(found)
     assert {bot: (row["sources"], row["failed"]) for bot, row in by_bot.items()} == {"help": (1, 0), "shop": (4, 1)}
     assert [record.data["source"] for record in found["failures"].records] == ["bad.pdf"]
-    (check,) = sources.get_asset_check_evaluations()
+    (check,) = [one for one in sources.get_asset_check_evaluations() if one.check_name == "sources_readable"]
     assert (check.passed, check.metadata["failed"].value) == (False, 1)
     assert [record.data["source"] for record in check.metadata["failures"].value.records] == ["bad.pdf"]
 

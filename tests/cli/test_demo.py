@@ -17,8 +17,8 @@ def _demo() -> str:
 @pytest.mark.slow
 def test_the_demo_answers_from_both_tenants_and_changes_nothing_the_second_time() -> None:
     first = _demo()
-    assert "│ ready │ 69 │" in first
-    assert "│ ready │ 75 │" in first
+    assert "69 sources served (69 new or changed, 0 unchanged)" in first
+    assert "75 sources served (75 new or changed, 0 unchanged)" in first
     assert "1. troubleshooting/webshop-errors.txt" in first
     assert "1. account/two-factor.md" in first
     assert "1. de/zeitfenster.md" in first
@@ -30,8 +30,8 @@ def test_the_demo_answers_from_both_tenants_and_changes_nothing_the_second_time(
     assert "static-64 against static-256, dense: refused" in first
     assert "refused: the verdict on 'static-64' of" in first
     second = _demo()
-    assert "│ unchanged │ 69 │" in second
-    assert "│ unchanged │ 75 │" in second
+    assert "69 sources served (0 new or changed, 69 unchanged)" in second
+    assert "75 sources served (0 new or changed, 75 unchanged)" in second
     assert second.count("0 chunks written, 0 embedded") == 3
     assert "static-256 serves already" in second
     assert "refused: the verdict on 'static-64' of" in second

@@ -53,8 +53,12 @@ def test_a_source_that_cannot_be_read_is_listed_and_does_not_fail_the_rest(rag: 
     (documents / "broken.pdf").write_bytes(b"%PDF-1.7 and then nothing")
     done = rag("ingest", str(documents), *_to("partly", "--profile", "tiny"))
     assert "failed: broken.pdf" in done.stdout
+    assert "2 sources served (2 new or changed, 0 unchanged)" in done.stdout
+    assert "gone" not in done.stdout, "what there is none of is not mentioned"
     again = rag.json("ingest", *_to("partly"))
     assert (again["sources"]["failed"], again["sources"]["unchanged"]) == (1, 2)
+    assert [one["source"] for one in again["failures"]] == ["broken.pdf"], "also when nothing has changed"
+    assert "2 sources served (0 new or changed, 2 unchanged)" in rag("ingest", *_to("partly")).stdout
     assert rag.json("search", "PX-4412", *_to("partly"))["results"]
 
 

@@ -12,7 +12,7 @@ from rag_assets.documents.model import Chunk, Document
 from rag_assets.embedding.protocol import NOBODY, Caller, Embedded
 from rag_assets.embedding.providers.hashing import HashEmbedder
 from rag_assets.errors import SourceError, TextRefused
-from rag_assets.progress import reporting
+from rag_assets.progress import reporting, stage
 from rag_assets.store.database import Database
 from rag_assets.store.publication import Published, Publisher, StagedVersion
 from tests.support.worlds import ingested
@@ -82,3 +82,27 @@ def test_every_bar_ends_at_its_total_whatever_failed_or_was_in_the_cache(databas
         assert report.embeddings.cache_hits == cached
         assert recorder.totals == {f"read {bot}": 5, f"chunk {bot}": 5, f"embed {bot}": 4, f"publish {bot}": 3}
         assert recorder.done == recorder.totals
+
+
+@pytest.mark.parametrize("steps", [[], [9], [10], [4, 4, 4]])
+def test_a_stage_that_ends_well_is_at_its_end(steps: Sequence[int]) -> None:
+    recorder = Recorder()
+    with reporting(recorder), stage("work", 10) as bar:
+        for step in steps:
+            bar.advance(step)
+    assert recorder.done == {"work": 10}
+
+
+def test_a_stage_that_fails_is_where_it_was_and_one_without_a_total_counts_what_was_done() -> None:
+    recorder = Recorder()
+
+    def fail() -> None:
+        with stage("failing", 10) as bar:
+            bar.advance(4)
+            raise SourceError("no")
+
+    with reporting(recorder), pytest.raises(SourceError):
+        fail()
+    with reporting(recorder), stage("open") as bar:
+        bar.advance(4)
+    assert recorder.done == {"failing": 4, "open": 4}
