@@ -784,11 +784,20 @@ CREATE TEMP TABLE IF NOT EXISTS staged_chunks (
 
 -- count_usage --
 -- Added to what was counted today.
-INSERT INTO rag.embedding_usage AS u (tenant_id, bot_id, profile, model_key, role, items, cache_hits, tokens, cost_usd)
-VALUES (%(tenant)s, %(bot)s, %(profile)s, %(model_key)s, %(role)s, %(items)s, %(cache_hits)s, %(tokens)s, %(cost_usd)s)
+INSERT INTO rag.embedding_usage AS u (
+    tenant_id, bot_id, profile, model_key, role, items, cache_hits, tokens, cost_usd, timed_items, seconds)
+VALUES (%(tenant)s, %(bot)s, %(profile)s, %(model_key)s, %(role)s, %(items)s, %(cache_hits)s, %(tokens)s, %(cost_usd)s,
+        %(timed_items)s, %(seconds)s)
 ON CONFLICT (tenant_id, bot_id, profile, model_key, role, day) DO UPDATE SET
     items = u.items + excluded.items, cache_hits = u.cache_hits + excluded.cache_hits,
-    tokens = u.tokens + excluded.tokens, cost_usd = u.cost_usd + excluded.cost_usd
+    tokens = u.tokens + excluded.tokens, cost_usd = u.cost_usd + excluded.cost_usd,
+    timed_items = u.timed_items + excluded.timed_items, seconds = u.seconds + excluded.seconds
+
+-- timed_usage --
+-- Of a model, whatever its dimensions, on the last day on which somebody looked.
+SELECT sum(timed_items)::bigint AS items, sum(seconds) AS seconds FROM rag.embedding_usage
+WHERE tenant_id = %(tenant)s AND starts_with(model_key, %(model)s) AND role = 'document' AND timed_items > 0
+GROUP BY day ORDER BY day DESC LIMIT 1
 
 -- lock_embedding_jobs --
 -- Held by the session: who submits and collects the jobs of a model for a tenant does so alone.

@@ -970,6 +970,8 @@ CREATE TABLE rag.embedding_usage (
     cache_hits bigint DEFAULT 0 NOT NULL,
     tokens bigint DEFAULT 0 NOT NULL,
     cost_usd numeric DEFAULT 0 NOT NULL,
+    timed_items bigint DEFAULT 0 NOT NULL,
+    seconds double precision DEFAULT 0 NOT NULL,
     CONSTRAINT embedding_usage_role_check CHECK ((role = ANY (ARRAY['document'::text, 'query'::text])))
 );
 

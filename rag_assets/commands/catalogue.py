@@ -7,14 +7,16 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from rag_assets.chunking import ChunkingSpec
 from rag_assets.commands.options import Json, key
 from rag_assets.commands.session import ready_database
-from rag_assets.commands.shell import CommandResult
+from rag_assets.commands.shell import CommandResult, printable
 from rag_assets.embedding.profiles import EmbeddingProfile
 from rag_assets.store import tenants
-from rag_assets.store.profiles import get_spec, list_specs
+from rag_assets.store.database import Database
+from rag_assets.store.profiles import built_profiles, get_spec, list_specs
 
 
 def add_tenant(
@@ -52,16 +54,34 @@ def list_tenants(as_json: Json = False) -> CommandResult:
 
 def list_profiles(as_json: Json = False) -> CommandResult:
     """List the profiles that any bot may be ingested with."""
-    with ready_database() as database, database.work() as connection:
-        profiles = list_specs(connection)
+    with ready_database() as database:
+        with database.work() as connection:
+            profiles = list_specs(connection)
+        errors = _last_errors(database)
 
     def show(console: Console) -> None:
         table = Table("profile", "model", "dimensions", "metric", "chunks", "language", "index")
         for profile in profiles:
             table.add_row(*_cells(profile))
         console.print(table)
+        for name, of_bots in errors.items():
+            for one in of_bots:
+                text = f"{name} could not be built for {one['tenant']}/{one['bot']}: {printable(one['error'])}"
+                console.print(Text(text, style="red"), soft_wrap=True)
 
-    return CommandResult({"profiles": [profile_payload(profile) for profile in profiles]}, show)
+    return CommandResult({"profiles": [profile_payload(profile) for profile in profiles], "errors": errors}, show)
+
+
+def _last_errors(database: Database) -> dict[str, list[dict[str, str]]]:
+    """By profile: the bots for which its last run could not embed, and why."""
+    found: dict[str, list[dict[str, str]]] = {}
+    for tenant in tenants.list_tenants(database):
+        with database.work(tenant) as connection:
+            for built in built_profiles(connection, tenant):
+                if built.last_error is not None:
+                    one = {"tenant": tenant, "bot": built.bot, "error": built.last_error}
+                    found.setdefault(built.profile.name, []).append(one)
+    return found
 
 
 def show_profile(

@@ -83,6 +83,7 @@ def price_payload(price: Price) -> dict[str, Any]:
         "mode": price.mode,
         "cost_usd": {"sync": price.sync_usd, "batch": price.batch_usd},
         "seconds": {"sync": price.sync_seconds, "batch": None},
+        "seconds_rest_on": price.seconds_rest_on,
         "ceiling": {
             "max_cost_usd": price.ceiling_usd,
             "spent_usd": price.spent_usd,
@@ -138,7 +139,11 @@ def _show_price(console: Console, payload: dict[str, Any]) -> None:
         through_batch = "" if batch is None else f", or ${batch:.4f} through the batch API"
         console.print(f"price: about ${sync:.4f}{through_batch}; {_mode(payload)}")
     if payload["seconds"]["sync"] is not None:
-        console.print(f"time at the rate limits: about {_duration(payload['seconds']['sync'])}")
+        at_limits = " at the rate limits" if payload["seconds_rest_on"].startswith("the rate limit") else ""
+        about = _duration(payload["seconds"]["sync"])
+        console.print(f"time{at_limits}: about {about}, by {payload['seconds_rest_on']}", markup=False)
+    elif payload["to_embed"]:
+        console.print("time: not known, since nothing was embedded with this model yet, and no rate limit is set")
     if ceiling["max_cost_usd"] is not None:
         text = (
             f"ceiling: {usd(ceiling['max_cost_usd'])}, of which ${ceiling['spent_usd']:.4f} are spent "
@@ -158,6 +163,8 @@ def _mode(payload: dict[str, Any]) -> str:
 
 
 def _duration(seconds: float) -> str:
+    if seconds < 1:
+        return "a second"
     if seconds < 120:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:.1f} hours"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Protocol
 
@@ -12,6 +14,7 @@ from numpy.typing import NDArray
 
 from rag_assets.embedding.check import check_texts, checked
 from rag_assets.embedding.protocol import NOBODY, Caller, Embedded, Embedder, MediaEmbedder, Usage
+from rag_assets.embedding.providers.requests import plan_batches
 from rag_assets.embedding.refused import NothingRemembered, RefusedTexts, Suspects, is_of_a_text
 from rag_assets.errors import EmbeddingError, TextRefused
 
@@ -76,15 +79,18 @@ def embed_documents_cached(
     batch_size: int | None = None,
     on_batch: Callable[[int], None] | None = None,
     memory: RefusedTexts = _FORGETFUL,
+    batch_bytes: int | None = None,
+    probe_first: bool = False,
 ) -> CachedEmbedding:
     """Embed documents, asking the model only for texts that the cache does not know.
 
-    `embedder.batch_items` texts are sent at a time, unless `batch_size` says otherwise, and each batch is in the
-    cache before the next is sent: a run that is killed resumes and pays for one batch again at most. A batch that
-    is refused, or answered with what must not be stored, is halved until the text that is to blame stands alone, and
-    the others are embedded. `memory` keeps those texts, which are not sent again. `on_batch` is called with the
-    number of texts that are done. A cached vector that could not be this model's (dimension, NaN, not of unit length)
-    is embedded anew.
+    `embedder.batch_items` texts are sent at a time, unless `batch_size` says otherwise, of at most `batch_bytes` in
+    UTF-8; a longer text is alone. Each batch is in the cache before the next is sent: a run that is killed resumes and
+    pays for one batch again at most. A batch that is refused, or answered with what must not be stored, is halved
+    until the text that is to blame stands alone, and the others are embedded. `memory` keeps those texts, which are
+    not sent again. `probe_first`: where nothing is in the cache and there is more than one batch, a plain word has to
+    be embedded before anything else is paid for. `on_batch` is called with the number of texts that are done. A
+    cached vector that could not be this model's (dimension, NaN, not of unit length) is embedded anew.
 
     Raises:
         EmbeddingError: also a plain word is answered with what must not be stored, of which nothing is; or no answer,
@@ -101,7 +107,10 @@ def embed_documents_cached(
     cache.count_hits(embedder.model_key, cache_hits)
     missing = {digest: text for digest, text in zip(hashes, texts, strict=True) if digest not in known}
     work = _Work(embedder, cache, caller, memory, known, texts=missing)
-    for batch in _batches(work.sendable(), size):
+    batches = work.batches(size, batch_bytes)
+    if probe_first and not known and len(batches) > 1:
+        work.suspects.require_works()
+    for batch in batches:
         work.embed(batch)
         if on_batch is not None:
             on_batch(len(batch))
@@ -225,7 +234,14 @@ class _Work(_Requests):
 
     texts: Mapping[bytes, str] = field(default_factory=dict)
 
-    def sendable(self) -> list[bytes]:
+    def batches(self, size: int, batch_bytes: int | None) -> list[list[bytes]]:
+        """What is sent, in batches of so many texts and bytes."""
+        sent = self._sendable()
+        sizes = [len(self.texts[digest].encode("utf-8")) for digest in sent]
+        planned = plan_batches(sizes, size, sys.maxsize if batch_bytes is None else batch_bytes)
+        return [sent[one.start : one.stop] for one in planned]
+
+    def _sendable(self) -> list[bytes]:
         """The texts that are sent: neither refused before, nor such as no model can embed."""
         self.suspects.recall(list(self.texts))
         for digest, text in self.texts.items():
@@ -260,8 +276,10 @@ class _Work(_Requests):
         self._embed(batch[middle:])
 
     def _asked(self, batch: list[bytes]) -> Embedded:
+        began = time.monotonic()
         answer = self.embedder.embed_documents([self.texts[digest] for digest in batch], self.caller)
-        return Embedded(checked(answer.vectors, len(batch), self.embedder.dimensions), answer.usage)
+        usage = replace(answer.usage, seconds=time.monotonic() - began)
+        return Embedded(checked(answer.vectors, len(batch), self.embedder.dimensions), usage)
 
 
 def _lookup(embedder: Embedder, cache: VectorCache, hashes: list[bytes]) -> dict[bytes, NDArray[np.float32]]:

@@ -57,7 +57,9 @@ def _as_matrix(vectors: ArrayLike, n: int, dimensions: int, what: str) -> NDArra
     if len(matrix) != n:
         raise EmbeddingError(f"{what} returned {len(matrix)} vectors for {n} texts")
     if matrix.shape[1] != dimensions:
-        raise EmbeddingError(f"expected {dimensions} dimensions, {what} returned {matrix.shape[1]}")
+        raise EmbeddingError(
+            f"expected {dimensions} dimensions, {what} returned {matrix.shape[1]}: a profile needs its model's own"
+        )
     return matrix
 
 

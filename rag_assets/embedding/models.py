@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import Literal
 
@@ -34,7 +35,8 @@ class ModelInfo:
         task_scheme: how the model is told queries from documents. `gemini-prefix`: in the text; `gemini-task-type`:
             a field of the request; `model-family`: a prefix that the model was trained with, by its name.
         truncated_normalised: whether vectors shorter than the model's own come at unit length.
-        batch_items, batch_bytes: the most texts and bytes of JSON in one request.
+        batch_items, batch_bytes, batch_tokens: the most texts, bytes of JSON and tokens of all texts in one request.
+        ships: whether it comes with this package, and runs wherever that does.
         media: content types that it embeds beside text.
         media_price_usd: per million of the tokens of these, at once.
     """
@@ -50,8 +52,15 @@ class ModelInfo:
     truncated_normalised: bool = True
     batch_items: int = 1024
     batch_bytes: int = 3_000_000
+    batch_tokens: int | None = None
+    ships: bool = False
     media: frozenset[str] = frozenset()
     media_price_usd: float = 0.0
+
+    @property
+    def knows_dimensions(self) -> bool:
+        """Whether the registry says which sizes the model has; else only an answer tells."""
+        return self.dimensions is not ANY_DIMENSIONS
 
     def dimensions_text(self) -> str:
         """The allowed sizes for an error message: `64, 128 or 256`, or `8 to 4000`."""
@@ -76,10 +85,22 @@ _GOOGLE_DIMENSIONS = range(128, 3073)
 _GOOGLE_ITEMS = 100
 _GOOGLE_MEDIA = frozenset({"application/pdf", "image/png", "image/jpeg"})
 _OPENAI_BYTES = 8_000_000
+_OPENAI_TOKENS = 300_000
+
+
+def _other(pattern: str) -> ModelInfo:
+    # Of servers that say nothing of their limits: text-embeddings-inference takes 32 texts and 2 MB.
+    return ModelInfo(
+        "openai-compatible", pattern, task_scheme="model-family", batch_items=32, batch_bytes=1_500_000,
+        batch_tokens=100_000,
+    )  # fmt: skip
+
 
 MODELS: tuple[ModelInfo, ...] = (
-    ModelInfo("wordllama", "l2_supercat_256", dimensions=(64, 128, 256), max_input_tokens=WORDLLAMA_MAX_TOKENS),
-    ModelInfo("hash", "hash", dimensions=range(8, 4001)),
+    ModelInfo(
+        "wordllama", "l2_supercat_256", dimensions=(64, 128, 256), max_input_tokens=WORDLLAMA_MAX_TOKENS, ships=True,
+    ),
+    ModelInfo("hash", "hash", dimensions=range(8, 4001), ships=True),
     ModelInfo(
         "google", "gemini-embedding-2", dimensions=_GOOGLE_DIMENSIONS, max_input_tokens=8192, price_usd=0.20,
         batch_price_usd=0.10, task_scheme="gemini-prefix", batch_items=_GOOGLE_ITEMS, media=_GOOGLE_MEDIA,
@@ -93,30 +114,28 @@ MODELS: tuple[ModelInfo, ...] = (
     ModelInfo("google", "gemma-*", kind="generation"),
     ModelInfo(
         "openai-compatible", "text-embedding-3-small", dimensions=range(1, 1537), max_input_tokens=8191,
-        price_usd=0.02, batch_items=256, batch_bytes=_OPENAI_BYTES,
+        price_usd=0.02, batch_items=256, batch_bytes=_OPENAI_BYTES, batch_tokens=_OPENAI_TOKENS,
     ),
     ModelInfo(
         "openai-compatible", "text-embedding-3-large", dimensions=range(1, 3073), max_input_tokens=8191,
-        price_usd=0.13, batch_items=256, batch_bytes=_OPENAI_BYTES,
+        price_usd=0.13, batch_items=256, batch_bytes=_OPENAI_BYTES, batch_tokens=_OPENAI_TOKENS,
     ),
     ModelInfo(
         "openai-compatible", "text-embedding-ada-002", dimensions=(1536,), max_input_tokens=8191,
-        price_usd=0.10, batch_items=256, batch_bytes=_OPENAI_BYTES,
+        price_usd=0.10, batch_items=256, batch_bytes=_OPENAI_BYTES, batch_tokens=_OPENAI_TOKENS,
     ),
-    *(  # embedding models whose names end like those of chat models
-        ModelInfo("openai-compatible", pattern, task_scheme="model-family", batch_items=32, batch_bytes=_OPENAI_BYTES)
-        for pattern in ("*e5-*-instruct", "*gte-*-instruct")
-    ),
+    *map(_other, ("*e5-*-instruct", "*gte-*-instruct")),  # whose names end like those of chat models
     *(
         ModelInfo("openai-compatible", pattern, kind="generation")
         for pattern in ("gpt-*", "chatgpt-*", "o1*", "o3*", "o4*", "claude-*", "*-instruct", "*-chat")
     ),
-    ModelInfo("openai-compatible", "*", task_scheme="model-family", batch_items=32, batch_bytes=_OPENAI_BYTES),
+    _other("*"),
     ModelInfo("sentence-transformers", "*", task_scheme="model-family", batch_items=64),
 )  # fmt: skip
 
 # Providers that people ask for and that sell no embeddings: better said than "unknown".
 _WITHOUT_EMBEDDINGS = {"anthropic"}
+_EMBEDS = "embed"  # in the name of a model: whatever family it is of, it generates no text
 
 
 def model_info(provider: str, model: str) -> ModelInfo:
@@ -129,16 +148,24 @@ def model_info(provider: str, model: str) -> ModelInfo:
     if provider in _WITHOUT_EMBEDDINGS:
         raise ValueError(f"{provider} has no embedding models: known providers are {_names(MODELS)}")
     if not of_provider:
-        raise ValueError(f"unknown embedding provider {provider!r}: known are {_names(MODELS)}")
+        hint = _meant(provider, {info.provider for info in MODELS})
+        raise ValueError(f"unknown embedding provider {provider!r}{hint}: known are {_names(MODELS)}")
     exact = [info for info in of_provider if info.model == model]
     for info in exact + [info for info in of_provider if fnmatchcase(model, info.model)]:
-        if info.kind == "generation":
+        if info.kind == "embedding":
+            return info
+        if _EMBEDS not in model.lower():  # by the name of others of its family; nobody knows what it does
             break
-        return info
-    known = ", ".join(info.model for info in of_provider if info.kind == "embedding")
-    if any(fnmatchcase(model, info.model) for info in of_provider):
+    names = [info.model for info in of_provider if info.kind == "embedding"]
+    known = ", ".join(names)
+    if _EMBEDS not in model.lower() and any(fnmatchcase(model, info.model) for info in of_provider):
         raise ValueError(f"{provider}/{model} generates text and cannot embed it: embedding models are {known}")
-    raise ValueError(f"unknown model {model!r} of provider {provider!r}: known are {known}")
+    raise ValueError(f"unknown model {model!r} of provider {provider!r}{_meant(model, names)}: known are {known}")
+
+
+def _meant(name: str, known: Iterable[str]) -> str:
+    close = get_close_matches(name, [one for one in known if "*" not in one], n=1)
+    return f" (did you mean {close[0]!r}?)" if close else ""
 
 
 def batch_providers() -> str:

@@ -59,13 +59,14 @@ NOBODY = Caller()
 @dataclass(frozen=True)
 class Usage:
     """What a call consumed. `items` are the vectors that were paid for, `tokens` what the model read, `cost_usd` 0
-    for a local model."""
+    for a local model, `seconds` how long the answer took, 0 where nobody has looked."""
 
     tenant: str
     bot: str
     items: int
     tokens: int
     cost_usd: float = 0.0
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True)

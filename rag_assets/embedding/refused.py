@@ -112,7 +112,7 @@ class Suspects:
         if self._suspected:
             self.require_works(EmbeddingError(next(iter(self._suspected.values())).reason))
 
-    def require_works(self, error: EmbeddingError) -> None:
+    def require_works(self, error: EmbeddingError | None = None) -> None:
         """Have a word embedded, unless something was just now; `error` is what made it doubtful. Raises as `add`."""
         if self._works:
             return
@@ -122,11 +122,11 @@ class Suspects:
         except EmbeddingError as failure:
             if not is_of_a_text(failure):
                 raise
-            refuses = isinstance(failure, TextRefused)
+            refuses, told = isinstance(failure, TextRefused), str(error or failure)
         else:
             self.pay(answer.usage)
             self.something_was_embedded()
             return
         if refuses:
-            raise ProviderRefused(f"a plain word is refused too, so no text is to blame: {error}")
-        raise EmbeddingError(str(error))
+            raise ProviderRefused(f"a plain word is refused too, so no text is to blame: {told}")
+        raise EmbeddingError(told)

@@ -161,8 +161,17 @@ class _Embedding:
     def _embedded(self, texts: Sequence[str], bar: Stage) -> CachedEmbedding:
         # A request that is larger than a rate limit would never have its turn.
         size = self._gate.batch_items(self._embedder.batch_items, max(map(estimated_tokens, texts), default=0))
+        info = self.built.profile.model_info
         return embed_documents_cached(
-            self._embedder, texts, self._cache, self._caller, size, on_batch=bar.advance, memory=self._memory
+            self._embedder,
+            texts,
+            self._cache,
+            self._caller,
+            size,
+            on_batch=bar.advance,
+            memory=self._memory,
+            batch_bytes=info.batch_tokens,  # as many tokens as a text has bytes are the most
+            probe_first=not info.knows_dimensions,
         )
 
     def _with_media(self, chunks: pa.Table, texts: pa.Table) -> pa.Table:

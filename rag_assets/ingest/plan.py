@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -12,6 +13,7 @@ from rag_assets.embedding.cached import content_hash, media_hash
 from rag_assets.embedding.estimate import document_tokens
 from rag_assets.embedding.models import MEDIA_TOKENS
 from rag_assets.embedding.profiles import EmbeddingProfile
+from rag_assets.embedding.registry import embedder_for
 from rag_assets.errors import RootUnreadable
 from rag_assets.ingest.chunks import CutSource, cut_source
 from rag_assets.ingest.dry_sync import NOWHERE, ScannedRoot, look_ahead, space_of
@@ -23,14 +25,15 @@ from rag_assets.progress import stage
 from rag_assets.sources.options import RootOptions
 from rag_assets.sources.scan import RootListing, scan_root
 from rag_assets.sources.secrets import shown
-from rag_assets.store.cache import known_hashes
+from rag_assets.store.cache import Timed, known_hashes, timed_usage
 from rag_assets.store.database import Connection, Database
-from rag_assets.store.limits import Mode, profile_settings, rate_limits, spent_usd
+from rag_assets.store.limits import Mode, RateLimit, profile_settings, rate_limits, spent_usd
 from rag_assets.store.roots import Root, files_elsewhere, list_roots
 from rag_assets.store.sources import FileState, PendingSource, file_states, hash_uri
 from rag_assets.store.tenants import list_bots, list_tenants
 
 SAMPLE_FILES = 200  # of the files to read, so many are read and cut to estimate the rest
+_MEASURED_TEXTS = 64
 _SOURCES = 100  # whose chunks are looked up together
 
 
@@ -79,7 +82,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Price:
-    """What work would cost, in dollars and in seconds at the rate limits that are set (None: nothing is known).
+    """What work would cost, in dollars and in seconds (None: nothing is known), and what these `seconds_rest_on`.
 
     `batch_usd` is None where the provider has no batch API. `mode` is what the profile is set to; `fits` says whether
     the price in that mode is within what is left of the ceiling.
@@ -88,6 +91,7 @@ class Price:
     sync_usd: float
     batch_usd: float | None
     sync_seconds: float | None
+    seconds_rest_on: str | None
     mode: Mode
     ceiling_usd: float | None
     spent_usd: float
@@ -149,20 +153,47 @@ class Demand:
                 work.tokens_to_embed += tokens
 
 
+def _time_of(
+    limits: Sequence[RateLimit], timed: Timed | None, profile: EmbeddingProfile, work: PlannedWork
+) -> tuple[float | None, str | None]:
+    """Seconds of the work, and what says so: the slowest of the rate limits, each with its first window, and of the
+    speed that was measured."""
+    ways = [(limit.seconds(work.to_embed, work.tokens_to_embed), f"the rate limit of {limit}") for limit in limits]
+    if timed is not None:
+        told = f"{timed.items:,} texts in {timed.seconds:.1f} s of earlier ingests"
+        ways.append((work.to_embed * timed.seconds / timed.items, told))
+    elif profile.model_info.ships and work.to_embed:
+        measured = _measured(profile, round(work.tokens_to_embed / work.to_embed))
+        told = f"{measured.items:,} texts of the same length in {measured.seconds:.2f} s, just now"
+        ways.append((work.to_embed * measured.seconds / measured.items, told))
+    return max(ways, default=(None, None))
+
+
+def _measured(profile: EmbeddingProfile, tokens: int) -> Timed:
+    """How long the model takes on this machine for some texts of so many words; one that ships with this package."""
+    embedder = embedder_for(profile)
+    texts = [" ".join(f"word{number + n}" for n in range(max(1, tokens))) for number in range(_MEASURED_TEXTS)]
+    began = time.monotonic()
+    embedder.embed_documents(texts)
+    return Timed(len(texts), time.monotonic() - began)
+
+
 def price_of(database: Database, tenant: str, profile: EmbeddingProfile, work: PlannedWork) -> Price:
-    """What the work would cost this tenant. The time is that of the slowest rate limit, its first window included."""
+    """What the work would cost this tenant."""
     info = profile.model_info
     with database.work(tenant) as connection:
         limits = rate_limits(connection, profile.provider, profile.model)
         settings = profile_settings(connection, profile.name)
         spent = spent_usd(connection, tenant, profile.name)
-    seconds = [limit.seconds(work.to_embed, work.tokens_to_embed) for limit in limits]
+        timed = timed_usage(connection, tenant, profile)
+    seconds, rest_on = _time_of(limits, timed, profile, work)
     text_tokens = work.tokens_to_embed - work.media_tokens_to_embed
     media_usd = work.media_tokens_to_embed * info.media_price_usd / 1e6  # files are embedded at once in either mode
     return Price(
         sync_usd=info.cost_usd(text_tokens) + media_usd,
         batch_usd=info.cost_usd(text_tokens, batch=True) + media_usd if info.has_batch_api else None,
-        sync_seconds=max(seconds, default=None),
+        sync_seconds=seconds,
+        seconds_rest_on=rest_on,
         mode=settings.mode,
         ceiling_usd=settings.max_cost_usd,
         spent_usd=spent,

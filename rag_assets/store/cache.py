@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from psycopg.rows import class_row, dict_row
 
+from rag_assets.embedding.profiles import EmbeddingProfile
 from rag_assets.embedding.protocol import Usage
 from rag_assets.store.database import Connection, Database, as_array
-from rag_assets.store.sql import query, rows, scalars
+from rag_assets.store.sql import first_row, query, rows, scalars
 from rag_assets.store.tenants import spaces_of
 
 Role = Literal["document", "query"]
@@ -73,7 +74,10 @@ def count_usage(
     connection: Connection, entry: Mapping[str, str], model_key: str, usage: Usage, cache_hits: int = 0
 ) -> None:
     """Add to what has been embedded today, in the transaction that is open; `entry` as for `put_vectors`."""
-    counts = {"items": usage.items, "cache_hits": cache_hits, "tokens": usage.tokens, "cost_usd": usage.cost_usd}
+    counts = {
+        "items": usage.items, "cache_hits": cache_hits, "tokens": usage.tokens, "cost_usd": usage.cost_usd,
+        "timed_items": usage.items if usage.seconds else 0, "seconds": usage.seconds,
+    }  # fmt: skip
     connection.execute(query("count_usage"), {**entry, "model_key": model_key, **counts})
 
 
@@ -82,6 +86,21 @@ def known_hashes(database: Database, tenant: str, model_key: str, hashes: Sequen
     with database.work(tenant) as connection:
         keys = {"tenant": tenant, "model_key": model_key, "hashes": list(hashes)}
         return {bytes(digest) for digest in scalars(connection, query("cache_known"), keys)}
+
+
+@dataclass(frozen=True)
+class Timed:
+    """How long so many texts have taken a model to embed."""
+
+    items: int
+    seconds: float
+
+
+def timed_usage(connection: Connection, tenant: str, profile: EmbeddingProfile) -> Timed | None:
+    """What is known of the speed of a profile's model from the tenant's ingests; None where it has embedded nothing."""
+    values = {"tenant": tenant, "model": f"{profile.provider}:{profile.model}:"}
+    found = first_row(connection, class_row(Timed), query("timed_usage"), values)
+    return found if found is not None and found.items and found.seconds else None
 
 
 @dataclass(frozen=True)

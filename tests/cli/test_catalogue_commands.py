@@ -9,6 +9,8 @@ from rag_assets.cli import app
 from rag_assets.commands.lazy import LazyCommand
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.support.command_line import Rag
 
 
@@ -180,3 +182,17 @@ def test_what_a_provider_cannot_do_is_refused_before_anything_is_written(
     found, message = rag.error("profile", "add", "refused", "--dimensions", "256", *words.split())
     assert (found, part in message) == (kind, True), message
     assert "refused" not in [profile["name"] for profile in rag.json("profile", "list")["profiles"]]
+
+
+def test_a_profile_that_could_not_be_built_says_why_in_the_list(rag: Rag, documents: Path) -> None:
+    rag("profile", "add", "unreachable", *["--provider", "openai-compatible", "--model", "m", "--dimensions", "8"],
+        "--base-url", "http://127.0.0.1:9/v1", "--option", "key_env=NO_SUCH_KEY_IS_SET")  # fmt: skip
+    words = ("ingest", str(documents), "--tenant", "keyless", "--bot", "b", "--profile", "unreachable")
+    assert "NO_SUCH_KEY_IS_SET" in rag.json(*words, code=1)["error"]["message"]
+    (error,) = rag.json("profile", "list")["errors"]["unreachable"]
+    assert (error["tenant"], error["bot"]) == ("keyless", "b")
+    assert "NO_SUCH_KEY_IS_SET" in error["error"]
+    shown = " ".join(rag("profile", "list").stdout.split())
+    assert "unreachable could not be built for keyless/b" in shown
+    sources = rag.json("sources", "--tenant", "keyless", "--bot", "b")["sources"]
+    assert all("NO_SUCH_KEY_IS_SET" in source["error"] for source in sources)

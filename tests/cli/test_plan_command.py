@@ -169,3 +169,40 @@ def test_names_that_do_not_exist_are_refused(rag: Rag, filled: str, gemini: None
     assert rag.error("plan", "--tenant", filled, "--profile", "A|B")[0] == "InvalidKey"
     rag("tenant", "add", "bare", "--bot", "b")
     assert "no source roots" in rag.error(*_plan("bare", "--bot", "b"))[1]
+
+
+def test_the_time_of_a_model_that_ships_is_measured_and_of_others_taken_from_earlier_ingests(
+    rag: Rag, filled: str, gemini: None
+) -> None:
+    # A tenant whose texts no profile has embedded.
+    database = Database.from_settings()
+    with database.work(filled) as connection:
+        (root,) = connection.execute("SELECT uri FROM rag.source_roots").fetchone() or ("",)
+    add_tenant(database, "timed", "b")
+    add_root(database, "timed", "b", root)
+    words = ("plan", "--tenant", "timed", "--profile")
+    shipped = rag.json(*words, "static-64")
+    assert shipped["to_embed"] == 2
+    assert shipped["seconds"]["sync"] > 0
+    assert "just now" in shipped["seconds_rest_on"]
+    assert "time: about" in rag(*words, "static-64").stdout
+    unknown = rag.json(*words, "gemini")
+    assert (unknown["seconds"]["sync"], unknown["seconds_rest_on"]) == (None, None)
+    assert "time: not known" in rag(*words, "gemini").stdout
+    other = make_profile(name="gemini", provider="google", model="gemini-embedding-2", dimensions=256)
+    cache = PgVectorCache(database, "timed", "b", "gemini")
+    cache.put(other.model_key, [], np.empty((0, 256), np.float32), Usage("timed", "b", 10, 100, seconds=25))
+    database.close()
+    known = rag.json(*words, "gemini")
+    assert known["seconds"]["sync"] == 5
+    assert known["seconds_rest_on"] == "10 texts in 25.0 s of earlier ingests"
+
+
+def test_an_ingest_notes_how_long_its_model_took(rag: Rag, filled: str) -> None:
+    database = Database.from_settings()
+    with database.work(filled) as connection:
+        found = connection.execute("SELECT sum(timed_items), sum(seconds) FROM rag.embedding_usage").fetchone()
+    database.close()
+    assert found is not None
+    assert found[0] > 0
+    assert found[1] > 0

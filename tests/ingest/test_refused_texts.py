@@ -17,7 +17,9 @@ from rag_assets.errors import EmbeddingError, ProviderRefused
 from rag_assets.ingest.refused import describe, without_quotations
 from rag_assets.ingest.run import IngestReport, ingest
 from rag_assets.store.database import Database
+from rag_assets.store.profiles import built_profiles
 from rag_assets.store.refused import forget_refused_texts
+from rag_assets.store.sources import sources_overview
 from tests.support.embed_world import fresh_embedders, rows, served, statuses
 from tests.support.openai_server import Behaviour, OpenAIServer, Reply, error, openai_server, right
 
@@ -208,3 +210,37 @@ def test_a_record_of_many_is_named(world: World) -> None:
     report, _ = world.ingest()
     assert [failure.name for failure in report.embeddings.failures] == ["b"]
     assert len(world.served()) == 5
+
+
+@pytest.mark.parametrize(("texts", "asked"), [(40, [[PROBE]]), (3, None)], ids=["many", "few"])
+def test_a_dimension_that_the_model_does_not_have_is_found_by_one_word_and_said_everywhere(
+    world: World, texts: int, asked: list[list[str]] | None
+) -> None:
+    wrong = world.profile.model_copy(update={"name": "wrong", "dimensions": 24})
+    world.write(**{f"f{number}": f"Text {number}." for number in range(texts)})
+    with pytest.raises(EmbeddingError, match=r"expected 24 dimensions, .* returned 16") as caught:
+        world.ingest(wrong)
+    assert len(world.server.arrived) <= 2
+    if asked is not None:
+        assert [arrived.texts for arrived in world.server.arrived] == asked, "paid for more than a word"
+    with world.database.work(TENANT) as connection:
+        (built,) = built_profiles(connection, TENANT)
+        errors = {source["error"] for source in sources_overview(connection, TENANT, BOT)}
+    assert built.last_error == str(caught.value)
+    assert errors == {f"profile wrong: {caught.value}"}
+    world.ingest()
+    with world.database.work(TENANT) as connection:
+        assert {source["status"] for source in sources_overview(connection, TENANT, BOT)} == {"ready"}
+
+
+def test_what_kept_a_run_from_embedding_is_forgotten_when_one_succeeds(world: World) -> None:
+    world.write(a="A text.")
+    world.server.script.append(error(401))
+    with pytest.raises(ProviderRefused):
+        world.ingest()
+    with world.database.work(TENANT) as connection:
+        assert "wants a key" in str(sources_overview(connection, TENANT, BOT)[0]["error"])
+    world.ingest()
+    with world.database.work(TENANT) as connection:
+        assert [built.last_error for built in built_profiles(connection, TENANT)] == [None]
+        assert sources_overview(connection, TENANT, BOT)[0]["error"] is None

@@ -36,18 +36,30 @@ def json_bytes(text: str) -> int:
     return len(json.dumps(text))
 
 
-def plan_batches(sizes: Sequence[int], max_items: int, max_bytes: int) -> list[range]:
-    """Cut positions 0..n-1 into consecutive requests of at most so many items and bytes.
+def plan_batches(
+    sizes: Sequence[int],
+    max_items: int,
+    max_bytes: int,
+    tokens: Sequence[int] | None = None,
+    max_tokens: int | None = None,
+) -> list[range]:
+    """Cut positions 0..n-1 into consecutive requests of at most so many items and bytes, and of so many `tokens` where
+    there is such a limit.
 
     An item that is larger than a whole request stands alone: whether it can be sent is the provider's to say.
     """
     batches: list[range] = []
-    start, total = 0, 0
-    for position, size in enumerate(sizes):
-        if position > start and (position - start >= max_items or total + size > max_bytes):
+    counts = tokens if tokens is not None and max_tokens is not None else [0] * len(sizes)
+    start, total, counted = 0, 0, 0
+    for position, (size, count) in enumerate(zip(sizes, counts, strict=True)):
+        is_full = (
+            position - start >= max_items or total + size > max_bytes or (count and counted + count > (max_tokens or 0))
+        )
+        if position > start and is_full:
             batches.append(range(start, position))
-            start, total = position, 0
+            start, total, counted = position, 0, 0
         total += size
+        counted += count
     if sizes:
         batches.append(range(start, len(sizes)))
     return batches
