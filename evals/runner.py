@@ -18,11 +18,11 @@ from evals.naming import labels_of
 from evals.report import Measured
 from evals.runs import RetrievalRun, RunError
 from evals.stored_sets import StoredSet, latest_eval_set, save_eval_set
-from rag_assets.errors import ProfileNotReady, UnknownProfile
+from rag_assets.errors import ProfileNotReady
 from rag_assets.ingest.start import remember_roots
 from rag_assets.store import evals as store
 from rag_assets.store.database import Connection, Database
-from rag_assets.store.profiles import BuiltProfile, built_profiles
+from rag_assets.store.profiles import BuiltProfile, built_profile, built_profiles
 from rag_assets.store.search import Mode
 from rag_assets.store.tenants import Space, spaces_of
 
@@ -245,14 +245,8 @@ class _Bench:
         return self.database.work(self._tenant)
 
     def profile(self, name: str) -> BuiltProfile:
-        for built in self._built:
-            if built.profile.name == name:
-                return built
-        known = ", ".join(built.profile.name for built in self._built) or "none"
-        raise UnknownProfile(
-            f"profile {name!r} is not built for bot {self._bot!r}; built are: {known}. Build it with: "
-            f"rag ingest --tenant {self._tenant} --bot {self._bot} --profile {name}"
-        )
+        with self._transaction() as connection:
+            return built_profile(connection, self._tenant, self._bot, name)
 
     def active(self) -> BuiltProfile:
         for built in self._built:

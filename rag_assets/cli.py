@@ -30,7 +30,7 @@ app = typer.Typer(
     rich_markup_mode=MARKUP,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="DATABASE_URL names a PostgreSQL server with pgvector; without it, RAG_HOME (.rag) keeps one.",
+    epilog="DATABASE_URL names a PostgreSQL server with pgvector; without it, one is kept in RAG_HOME, or in .rag.",
 )
 
 

@@ -80,7 +80,7 @@ def run(console: Console) -> None:
     """Ingest both tenants, ask, and say how to go on."""
     started = time.perf_counter()
     settings = load_settings()
-    with ready_database(settings) as database:
+    with ready_database(settings, makes_home=True) as database:
         for tenant in BOTS:
             _ingest(console, database, settings, tenant)
         for question in QUESTIONS:

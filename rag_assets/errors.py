@@ -5,7 +5,7 @@ RagError
 │   ├── InvalidArgument   a value of the wrong kind or out of bounds, with the name of the argument
 │   │   ├── InvalidKey    a tenant, bot or profile key outside [a-z0-9][a-z0-9_-]{0,62}
 │   │   └── ScopeError    a retrieval without a valid scope; nothing was searched
-│   ├── UnknownTenant / UnknownBot / UnknownProfile / UnknownRoot
+│   ├── UnknownTenant / UnknownBot / UnknownProfile / UnknownRoot / UnknownPath
 │   └── InvalidProfile    a profile that could never be built
 ├── DatabaseRefused       a server, schema or role that this product must not run on
 ├── DatabaseUnavailable   no server could be reached or started
@@ -28,7 +28,13 @@ RagError
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from difflib import SequenceMatcher, get_close_matches
+from pathlib import Path
+
 from rag_assets.printing import printable_lines
+
+_LISTED = 10  # names in one message
 
 
 class RagError(Exception):
@@ -73,6 +79,10 @@ class UnknownProfile(UsageError):
 
 class UnknownRoot(UsageError):
     """The bot remembers no such source root."""
+
+
+class UnknownPath(UsageError):
+    """No such file or folder."""
 
 
 class InvalidProfile(UsageError):
@@ -150,3 +160,59 @@ class PromotionRefused(RagError):
 
 class ProfileNotReady(RagError):
     """The bot has no active profile yet, or the profile asked for is not built for it."""
+
+
+def unknown(
+    kind: str, name: str, known: Iterable[str], *, of: str = "", way_out: str = "", listed: bool = True
+) -> UsageError:
+    """The error for a name that does not exist, in the words that every command and function uses.
+
+    It suggests the names that look like it, and only where none does tells all of them and the way out: to create what
+    was misspelt helps nobody. `of` says whose it would be, as in `of tenant 'acme'`. What the caller may not see does
+    not belong into `known`; `listed` False keeps all but the likely ones out of the text.
+    """
+    names = sorted(set(known))
+    alike = _alike(name, names)
+    text = f"no {kind} {name!r}" + (f" {of}" if of else "")
+    if alike:
+        text += f"; did you mean {' or '.join(map(repr, alike))}?"
+    else:
+        if listed:
+            more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+            text += f"; there are: {', '.join(names[:_LISTED])}{more}" if names else "; there are none yet"
+        text += f". {way_out}" if way_out else ""
+    return _UNKNOWN.get(kind, UsageError)(text)
+
+
+def unknown_path(word: str, kind: str = "file or folder") -> UsageError:
+    """The error for a path that does not exist, as it was typed."""
+    path = Path(word).expanduser().absolute()
+    missing = path
+    while not missing.parent.is_dir() and missing.parent != missing:
+        missing = missing.parent
+    rest = path.relative_to(missing)
+    meant = (missing.with_name(name) / rest for name in _alike(missing.name, _entries(missing.parent)))
+    found = [str(other) for other in meant if other.exists()]
+    text = f"no {kind} {str(path)!r}" + (f"; did you mean {' or '.join(map(repr, found))}?" if found else "")
+    return UnknownPath(text if str(path) == word else f"{text} (typed as {word!r})")
+
+
+def _alike(name: str, names: Sequence[str]) -> list[str]:
+    """The one that looks most like it, and those that do so nearly as much; none where all are other words."""
+    found = get_close_matches(name, names, n=3, cutoff=0.7)
+    likeness = [SequenceMatcher(None, other, name).ratio() for other in found]
+    return [other for other, ratio in zip(found, likeness, strict=True) if ratio > likeness[0] - 0.03]
+
+
+def _entries(folder: Path) -> list[str]:
+    try:
+        return sorted(entry.name for entry in folder.iterdir())
+    except OSError:
+        return []
+
+
+_UNKNOWN: dict[str, type[UsageError]] = {
+    "tenant": UnknownTenant,
+    "bot": UnknownBot,
+    "profile": UnknownProfile,
+}

@@ -17,6 +17,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from rag_assets.addresses import AddressFault, database_address, http_address, sqlalchemy_address, storage_address
 from rag_assets.errors import UsageError
+from rag_assets.homes import usable_home, usual_home
 from rag_assets.settings_page import Variable, described, page_of, variable_of
 
 _PACKAGE = Path(__file__).resolve().parent
@@ -40,13 +41,6 @@ def _row(name: str, default: Any, group: str, meaning: str, **more: Any) -> Any:
     extra = {"group": group, "allowed": more.pop("allowed", None), "unset": more.pop("unset", None)}
     more["default_factory" if callable(default) else "default"] = default
     return Field(validation_alias=name, description=meaning, json_schema_extra=extra, **more)
-
-
-def _absolute(path: Path) -> Path:
-    try:
-        return path.expanduser().absolute()
-    except RuntimeError as error:  # no such user
-        raise ValueError(str(error)) from error
 
 
 def _storage_under_home(values: Mapping[str, Any]) -> str:
@@ -90,12 +84,13 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(frozen=True, populate_by_name=True, hide_input_in_errors=True)
 
-    home: Annotated[Path, AfterValidator(_absolute)] = _row(
+    home: Annotated[Path, AfterValidator(usable_home)] = _row(
         "RAG_HOME",
-        Path(".rag"),
+        usual_home,
         PLACES,
         "Where the embedded PostgreSQL server and Dagster's home lie; relative to the working folder",
         allowed="a folder",
+        unset="`.rag` in the working folder or the nearest one above it that has one, else the user's home",
     )
     database_url: Annotated[str | None, _address(database_address)] = _row(
         "DATABASE_URL",

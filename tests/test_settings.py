@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import os
 import pickle
 import re
 import subprocess
@@ -44,6 +45,43 @@ def test_without_any_variable_there_are_defaults(tmp_path: Path, monkeypatch: py
     assert (settings.device, settings.embedding_pool) == ("auto", None)
     assert (settings.provider_wait_s, settings.sensor_provider_wait_s) == (600, 20)
     assert (settings.debug, settings.allow_private_urls, settings.ignore_robots) == (False, False, False)
+
+
+def test_a_home_is_found_upwards_as_git_finds_its_folder_and_else_with_the_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deep = tmp_path / "project" / "a" / "b"
+    deep.mkdir(parents=True)
+    monkeypatch.chdir(deep)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    assert load_settings().home == deep / ".rag", "the one that would be made"
+    (tmp_path / "data" / "rag-assets").mkdir(parents=True)
+    assert load_settings().home == tmp_path / "data" / "rag-assets"
+    (tmp_path / "project" / ".rag").mkdir()
+    assert load_settings().home == tmp_path / "project" / ".rag"
+    (deep / ".rag").mkdir()
+    assert load_settings().home == deep / ".rag"
+    monkeypatch.setenv("RAG_HOME", "elsewhere")
+    assert load_settings().home == deep / "elsewhere"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
+def test_a_home_above_that_is_somebody_elses_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / ".rag").mkdir()
+    os.chown(tmp_path / ".rag", 12345, 12345)
+    monkeypatch.chdir(tmp_path / "a")
+    assert load_settings().home == tmp_path / "a" / ".rag"
+
+
+@pytest.mark.parametrize("place", ["/dev/null", "/dev/null/rag", "{file}", "{file}/rag"])
+def test_a_home_that_could_never_be_a_folder_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("RAG_HOME", place.format(file=tmp_path / "file"))
+    with pytest.raises(UsageError, match=r"RAG_HOME=.*: it has to be a folder"):
+        load_settings()
 
 
 def test_the_environment_counts_at_the_moment_of_asking(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,7 +27,7 @@ def add_tenant(
     as_json: Json = False,
 ) -> CommandResult:
     """Create a tenant, and a bot of it. Safe to repeat."""
-    with ready_database() as database:
+    with ready_database(makes_home=True) as database:
         created = tenants.add_tenant(database, tenant, bot)
     name = tenant if bot is None else f"{tenant}/{bot}"
     text = f"{name} {'created' if created else 'exists already'}"

@@ -37,7 +37,10 @@ def _as_far_as_right() -> tuple[Settings, dict[str, str]]:
     fields = {variable.name: variable.field for variable in variables()}
     faults: dict[str, str] = {}
     while True:
-        defaults = {fields[name]: Settings.model_fields[fields[name]].default for name in faults}
+        defaults = {
+            fields[name]: Settings.model_fields[fields[name]].get_default(call_default_factory=True, validated_data={})
+            for name in faults
+        }
         try:
             return Settings(**defaults), faults
         except ValidationError as error:  # with the first faults away, what follows from them may come out

@@ -23,7 +23,7 @@ def dev(
     """
     settings = load_settings()
     token = token_for(settings, host)
-    with ready_database(settings):
+    with ready_database(settings, makes_home=True):
         shown = None if settings.dev_token else token  # a secret of one's own is printed nowhere
         note(f"Dagster UI: {address_of(host, port, shown)} (ready in some seconds; Ctrl-C ends it)", "bold")
     if not is_loopback(host):

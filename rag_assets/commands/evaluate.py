@@ -20,8 +20,8 @@ from evals.report import Measured, Report, write_report
 from evals.runner import corpus_of, import_set, measure, measure_pair, run_metrics, stored_set
 from rag_assets.commands.bars import shown
 from rag_assets.commands.ingest import ingest_roots, outcome_payload, show_outcome
-from rag_assets.commands.options import Bot, Json, SearchMode, Tenant, key
-from rag_assets.commands.session import ready_database
+from rag_assets.commands.options import Bot, Json, SearchMode, Tenant, existing, key
+from rag_assets.commands.session import check_names, ready_database
 from rag_assets.commands.shell import CommandResult, printable
 from rag_assets.settings import load_settings
 from rag_assets.store.database import Database
@@ -33,14 +33,22 @@ Weight = Annotated[float, typer.Option(help="Weight of meaning in hybrid mode; w
 Plots = Annotated[bool, typer.Option("--plots", help="Write pictures too, to a folder of the report's name beside it.")]
 Qrels = Annotated[
     Path | None,
-    typer.Option(help="Other labels for the imported queries. (default: those imported)", show_default=False),
+    typer.Option(
+        help="Other labels for the imported queries. (default: those imported)",
+        show_default=False,
+        callback=existing("file"),
+    ),
 ]
 
 
 def import_command(
     folder: Annotated[
         Path,
-        typer.Argument(metavar="DIR", help="Holds queries, labels, and documents: corpus.jsonl or sources/."),
+        typer.Argument(
+            metavar="DIR",
+            help="Holds queries, labels, and documents: corpus.jsonl or sources/.",
+            callback=existing("folder"),
+        ),
     ],
     tenant: Tenant,
     bot: Bot,
@@ -62,7 +70,7 @@ def import_command(
     """
     load_evalset(folder)  # what cannot be understood is found before anything is written
     corpus, settings = corpus_of(folder), load_settings()
-    with ready_database(settings) as database, shown(silent=as_json):
+    with ready_database(settings, makes_home=True) as database, shown(silent=as_json):
         ingested = None
         if corpus is not None:
             name, outcome = ingest_roots(database, settings, tenant, bot, [str(corpus)], profile)
@@ -97,6 +105,7 @@ def run(
     among the first five; `hit_rate@5` is the share of queries with any, which some call recall.
     """
     with ready_database() as database, shown(silent=as_json):
+        check_names(database, tenant, bot, profile)
         evalset = labels_from(database, tenant, bot, qrels)
         done = measure(database, tenant, bot, profile, mode.value, RunSettings(dense_weight=weight), evalset)
     payload = {
@@ -122,6 +131,7 @@ def report(
 ) -> CommandResult:
     """Write tables, bars and the queries won and lost. The runs are recorded; no verdict is."""
     with ready_database() as database, shown(silent=as_json):
+        check_names(database, tenant, bot, candidate, baseline)
         evalset, settings = stored_set(database, tenant, bot).evalset, RunSettings(dense_weight=weight)
         before = None
         if baseline is None:

@@ -31,7 +31,7 @@ from rag_assets.commands.evaluate import (
     show_problems,
 )
 from rag_assets.commands.options import Bot, Json, SearchMode, Tenant, key
-from rag_assets.commands.session import ready_database
+from rag_assets.commands.session import check_names, ready_database
 from rag_assets.commands.shell import CommandResult, note, printable
 from rag_assets.errors import RagError, UsageError
 
@@ -90,6 +90,7 @@ def gate(
     named = {"tenant": tenant, "bot": bot, "mode": mode.value, "candidate": candidate, "baseline": baseline}
     try:
         with ready_database() as database, shown(silent=as_json):
+            check_names(database, tenant, bot, candidate, baseline)
             evalset = labels_from(database, tenant, bot, qrels)
             settings = RunSettings(dense_weight=weight)
             found = judge(database, tenant, bot, candidate, baseline, mode.value, policy, evalset, settings)

@@ -118,7 +118,7 @@ def ingest(
     if options and not roots:
         raise UsageError("options of a root go with a PATH; those of a remembered one are changed by: rag root set")
     settings = load_settings()
-    with ready_database(settings) as database, shown(silent=as_json):
+    with ready_database(settings, makes_home=bool(roots) and not dry_run) as database, shown(silent=as_json):
         if dry_run:
             return _dry_run(database, tenant, bot, roots, profile, options)
         _forget(database, tenant, bot, retry_failed, reread)
@@ -176,6 +176,8 @@ def _checked_profile(database: Database, tenant: str, bot: str, roots: Sequence[
     """The profile to build, once it is known that the request can be carried out."""
     known = exists(database, tenant, bot)
     with database.work(tenant) as connection:
+        if profile is not None:
+            get_spec(connection, profile)
         active = None
         if known or not roots:
             active = spaces_of(connection, tenant, bot)[0].active_profile_id

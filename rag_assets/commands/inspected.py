@@ -10,7 +10,7 @@ from rag_assets.chunking import ChunkingSpec, chunk_document
 from rag_assets.documents.isolated import parse_file
 from rag_assets.documents.model import Chunk, Record
 from rag_assets.documents.names import is_web
-from rag_assets.errors import RagError, SourceError
+from rag_assets.errors import RagError, SourceError, UnknownPath, unknown_path
 from rag_assets.progress import stage
 from rag_assets.sources.listing import SourceFile
 from rag_assets.sources.scan import read_content, scan_root
@@ -45,11 +45,13 @@ def _listed(names: Iterable[str]) -> Iterator[SourceFile | Inspected]:
             continue
         path = Path(name).expanduser().absolute()
         try:
+            if "://" not in name and not path.exists():
+                raise unknown_path(name)
             if path.is_file():
                 yield SourceFile(path.as_uri(), name, path.stat().st_size, 0)
                 continue
             listing = scan_root(str(path) if "://" not in name else name)
-        except (SourceError, OSError) as error:
+        except (SourceError, UnknownPath, OSError) as error:
             yield _unread(name, str(error))
             continue
         yield from listing.files

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from rag_assets.errors import unknown_path
 from rag_assets.keys import check_key
 
 
@@ -17,6 +19,17 @@ def key(kind: str) -> Callable[[str | list[str] | None], str | list[str] | None]
     def checked(value: str | list[str] | None) -> str | list[str] | None:
         for word in [value] if isinstance(value, str) else value or []:
             check_key(word, kind)
+        return value
+
+    return checked
+
+
+def existing(kind: str) -> Callable[[Path | None], Path | None]:
+    """What a parameter that names a `file` or `folder` to be read has as its `callback`; raises UnknownPath."""
+
+    def checked(value: Path | None) -> Path | None:
+        if value is not None and not (value.is_dir() if kind == "folder" else value.is_file()):
+            raise unknown_path(str(value), kind)
         return value
 
     return checked

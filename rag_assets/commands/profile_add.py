@@ -91,7 +91,7 @@ def add_profile(
         task_instruction={role: text for role, text in instructions.items() if text is not None},
         options=_options(base_url, option or []),
     )
-    with ready_database() as database:
+    with ready_database(makes_home=True) as database:
         with database.work() as connection:
             known = {spec.name for spec in list_specs(connection)}
         add_spec(database, profile)

@@ -12,10 +12,10 @@ from rich.padding import Padding
 from rich.text import Text
 
 from rag_assets.commands.options import Bot, Json, SearchMode, Tenant, key
-from rag_assets.commands.session import ready_database
+from rag_assets.commands.session import check_names, ready_database
 from rag_assets.commands.shell import CommandResult, printable
 from rag_assets.documents.names import part_name
-from rag_assets.errors import UsageError
+from rag_assets.errors import ProfileNotReady, UnknownBot, UsageError
 from rag_assets.retrieval import (
     DenseRetriever,
     HybridRetriever,
@@ -95,7 +95,11 @@ def search_bot(
 ) -> tuple[str, Retrieval]:
     """Search a bot; returns the name of the profile that was searched, and what was found."""
     retrievers = {"dense": DenseRetriever, "lexical": LexicalRetriever, "hybrid": HybridRetriever}
-    scope = open_scope(database, tenant, bot, profile, user, request_key)
+    try:
+        scope = open_scope(database, tenant, bot, profile, user, request_key)
+    except (UnknownBot, ProfileNotReady):
+        check_names(database, tenant, bot, profile)  # an application may not know other names; who runs this may
+        raise
     return scope.profile.name, retrievers[mode](database, copies=copies).search(query, scope, k)
 
 

@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from rich.console import Console
 
 from rag_assets.commands.options import Json
 from rag_assets.commands.shell import CommandResult
+from rag_assets.homes import users_home
 from rag_assets.ingest.start import set_up
-from rag_assets.settings import load_settings
+from rag_assets.settings import Settings, load_settings
 from rag_assets.store.database import Database, describe
 from rag_assets.store.profiles import list_specs
 from rag_assets.store.server import stop_server
 
 
-def up(as_json: Json = False) -> CommandResult:
-    """Start the database if need be and bring its schema up to date. Safe to repeat."""
-    settings = load_settings()
+def up(
+    user: Annotated[
+        bool, typer.Option("--user", help="In the user's home, which commands find from every folder without its own.")
+    ] = False,
+    as_json: Json = False,
+) -> CommandResult:
+    """Start the database if need be and bring its schema up to date. Safe to repeat.
+
+    Without RAG_HOME, its home is the folder .rag of the working folder or the nearest one above it, else the user's,
+    if there is one; where there is none, a new one is made in the working folder.
+    """
+    settings = Settings(home=users_home()) if user else load_settings()
     database = Database.from_settings(settings, operator=True)
     applied = set_up(database)
     with database.work() as connection:
@@ -35,6 +46,7 @@ def up(as_json: Json = False) -> CommandResult:
 def _show_up(console: Console, payload: dict[str, Any]) -> None:
     kind = "embedded PostgreSQL" if payload["embedded"] else "DATABASE_URL"
     console.print(f"{kind}: {payload['database']}", markup=False)
+    console.print(f"home: {payload['home']}", markup=False, soft_wrap=True)
     applied = payload["migrations"]
     console.print(f"schema: {f'{len(applied)} migrations applied' if applied else 'up to date'}")
     console.print(f"profiles: {', '.join(payload['profiles'])}", markup=False)

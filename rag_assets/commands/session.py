@@ -5,22 +5,59 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from rag_assets.errors import UnknownBot, UnknownTenant, UsageError
+from rag_assets.homes import has_database, looked_in, users_home
 from rag_assets.ingest.start import prepare
-from rag_assets.settings import Settings, load_settings
-from rag_assets.store.database import Database
+from rag_assets.settings import Settings, load_settings, read_variable
+from rag_assets.store.database import Database, describe
+from rag_assets.store.profiles import get_spec
+from rag_assets.store.tenants import spaces_of
+
+
+def check_names(database: Database, tenant: str, bot: str | None = None, *profiles: str | None) -> None:
+    """Find what is misspelt before anything else is looked at.
+
+    Raises:
+        UnknownTenant, UnknownBot, UnknownProfile: with the names that look like it.
+    """
+    with database.work(tenant) as connection:
+        spaces_of(connection, tenant, bot)
+        for profile in profiles:
+            if profile is not None:
+                get_spec(connection, profile)
 
 
 @contextmanager
-def ready_database(settings: Settings | None = None) -> Iterator[Database]:
+def ready_database(settings: Settings | None = None, *, makes_home: bool = False) -> Iterator[Database]:
     """The database with its schema and built-in profiles in place, whatever it was before; closed at the end.
 
+    Only a command that writes `makes_home` where there is none: one that asks would find an empty database, and say
+    that what it looks for does not exist.
+
     Raises:
+        UsageError: there is no home, and this command makes none.
         InvalidArgument: `DATABASE_URL` is no connection URL.
         DatabaseUnavailable, DatabaseRefused: the server cannot be used.
     """
-    database = Database.from_settings(settings or load_settings(), operator=True)
+    settings = settings or load_settings()
+    if settings.database_url is None and not makes_home and not has_database(settings.home):
+        raise _no_home(settings)
+    database = Database.from_settings(settings, operator=True)
     try:
         prepare(database)
         yield database
+    except (UnknownTenant, UnknownBot) as error:
+        raise type(error)(f"{error} (looked in {describe(database.url)})") from error
     finally:
         database.close()
+
+
+def _no_home(settings: Settings) -> UsageError:
+    if read_variable("RAG_HOME") is not None:
+        return UsageError(f"no database in RAG_HOME={settings.home}. Make one with: rag up")
+    places = looked_in()
+    between = [] if len(places) < 3 else ["the folders above it"]
+    where = ", ".join([str(places[0]), *between, str(users_home())])
+    return UsageError(
+        f"no home found (looked in {where}). Run `rag up` where it is to be, or set RAG_HOME to the one that is meant"
+    )

@@ -15,7 +15,7 @@ from evals.tuning import tune as find
 from rag_assets.commands.bars import shown
 from rag_assets.commands.evaluate import measured_payload, show_measured
 from rag_assets.commands.options import Bot, Json, SearchMode, Tenant, key
-from rag_assets.commands.session import ready_database
+from rag_assets.commands.session import check_names, ready_database
 from rag_assets.commands.shell import CommandResult
 from rag_assets.errors import ProfileNotReady
 from rag_assets.ingest.pairs import enabled_profiles
@@ -43,6 +43,7 @@ def sweep(
     rows: list[dict[str, Any]] = []
     problems: dict[str, None] = {}
     with ready_database() as database, shown(silent=as_json):
+        check_names(database, tenant, bot, *(profiles or ()))
         for profile in profiles or _complete_profiles(database, tenant, bot):
             for mode in modes or list(SearchMode):
                 done = measure(database, tenant, bot, profile, mode.value)
@@ -65,6 +66,7 @@ def tune(
     A query's half follows from its id. Use the weight with: `rag eval run --weight W`.
     """
     with ready_database() as database, shown(silent=as_json):
+        check_names(database, tenant, bot, profile)
         found = find(database, tenant, bot, profile, stored_set(database, tenant, bot).evalset)
     payload = {
         "tenant": tenant,

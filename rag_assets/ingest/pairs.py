@@ -38,6 +38,8 @@ def require_pair(database: Database, tenant: str, name: str, bot: str | None = N
     with database.work(tenant) as connection:
         found = built_profiles(connection, tenant, bot, name)
         incomplete = [built for built in found if not partition_exists(connection, built.id)]
+        if not found:
+            get_spec(connection, name)
     if not found:
         who = f"bot {bot!r} of tenant {tenant!r}" if bot else f"tenant {tenant!r}"
         raise UnknownProfile(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rag_assets.documents.registry import supported, supported_suffixes
-from rag_assets.errors import RagError, UsageError
+from rag_assets.errors import RagError, UsageError, unknown_path
 from rag_assets.sources.addresses import is_local, root_problem
 from rag_assets.sources.local import to_path
 
@@ -46,7 +46,7 @@ def _file_path(uri: str) -> Path:
 
 def _local(word: str, path: Path) -> str:
     if not path.exists():
-        raise UsageError(f"{word} does not exist (looked for {path})")
+        raise unknown_path(str(path) if word.lower().startswith("file:") else word)
     if not os.access(path, os.R_OK | (os.X_OK if path.is_dir() else 0)):
         raise UsageError(f"{path} may not be read by this user")
     if not path.is_dir():

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import psycopg
 from psycopg.rows import scalar_row
 
-from rag_assets.errors import DatabaseRefused, RagError, UnknownBot, UnknownTenant
+from rag_assets.errors import DatabaseRefused, RagError
 from rag_assets.keys import check_key
 from rag_assets.store.database import Connection, Database
 from rag_assets.store.failures import first_line
 from rag_assets.store.partitions import drop_partition, partition_exists
 from rag_assets.store.sql import query, scalar
 from rag_assets.store.tenant_tables import TenantTables
-from rag_assets.store.tenants import list_bots, list_tenants
+from rag_assets.store.tenants import list_bots, list_tenants, unknown_bot, unknown_tenant
 
 _ATTEMPTS = 3  # an ingest that runs meanwhile can add rows between two steps
 
@@ -40,12 +40,12 @@ def erasable(database: Database, tenant: str, bot: str | None = None) -> dict[st
         RagError: rows that are not the tenant's point at such rows.
     """
     check_key(tenant, "tenant")
-    if tenant not in list_tenants(database):
-        raise UnknownTenant(f"no tenant {tenant!r}: nothing to erase")
+    if tenant not in (tenants := list_tenants(database)):
+        raise unknown_tenant(tenant, tenants)
     if bot is not None:
         check_key(bot, "bot")
-        if bot not in list_bots(database, tenant):
-            raise UnknownBot(f"tenant {tenant!r} has no bot {bot!r}: nothing to erase")
+        if bot not in (bots := list_bots(database, tenant)):
+            raise unknown_bot(tenant, bot, bots)
     with database.work(tenant) as connection:
         tables = TenantTables(connection, tenant, bot)
         _check_grants(tables)

@@ -30,6 +30,7 @@ from rag_assets.errors import (
 )
 from rag_assets.store.database import Connection, Database
 from rag_assets.store.sql import first_row, query, rows, scalar
+from rag_assets.store.tenants import list_tenants, unknown_tenant
 
 _log = logging.getLogger(__name__)
 
@@ -91,7 +92,7 @@ def set_rate_limit(database: Database, limit: RateLimit) -> None:
         with database.work(limit.tenant) as connection:
             connection.execute(query("set_rate_limit"), {**_key(limit.tenant, limit.provider, limit.model), **values})
     except psycopg.errors.ForeignKeyViolation as error:
-        raise UnknownTenant(f"no tenant {limit.tenant!r}: nothing was set") from error
+        raise unknown_tenant(str(limit.tenant), list_tenants(database)) from error
 
 
 def clear_rate_limit(database: Database, tenant: str | None, provider: str, model: str | None = None) -> bool:

@@ -11,7 +11,7 @@ from psycopg.rows import kwargs_row
 from psycopg.types.json import Jsonb
 
 from rag_assets.embedding.profiles import BUILTIN_PROFILES, EmbeddingProfile
-from rag_assets.errors import InvalidProfile, UnknownProfile
+from rag_assets.errors import InvalidProfile, UnknownProfile, unknown
 from rag_assets.store.database import Connection, Database
 from rag_assets.store.partitions import create_partition, partition_exists
 from rag_assets.store.sql import query, rows, scalar, scalars
@@ -85,12 +85,12 @@ def get_spec(connection: Connection, name: str) -> EmbeddingProfile:
     """One profile of the catalogue.
 
     Raises:
-        UnknownProfile: with the names that exist.
+        UnknownProfile: with the names that look like it, or those that exist.
     """
     spec = scalar(connection, query("list_specs"), {"name": name})
     if spec is None:
-        known = ", ".join(profile.name for profile in list_specs(connection))
-        raise UnknownProfile(f"no profile {name!r}; known are: {known}. Add one with: rag profile add {name} ...")
+        way_out = f"Add it with: rag profile add {name} ..."
+        raise unknown("profile", name, [profile.name for profile in list_specs(connection)], way_out=way_out)
     return EmbeddingProfile.model_validate(spec)
 
 
@@ -100,6 +100,24 @@ def built_profiles(
     """What is built or being built for a tenant, oldest first; retired profiles are left out."""
     values = {"tenant": tenant, "bot": bot, "name": name}
     return rows(connection, kwargs_row(_to_built), query("list_built_profiles"), values)
+
+
+def built_profile(connection: Connection, tenant: str, bot: str, name: str) -> BuiltProfile:
+    """What is built, or being built, of one profile for a bot.
+
+    Raises:
+        UnknownProfile: there is no such profile at all, or it is not built for this bot; says how to build it.
+    """
+    found = built_profiles(connection, tenant, bot)
+    for built in found:
+        if built.profile.name == name:
+            return built
+    get_spec(connection, name)
+    complete = [built.profile.name for built in found if built.status in ("ready", "active")]
+    raise UnknownProfile(
+        f"profile {name!r} is not built for bot {bot!r} of tenant {tenant!r}; built are: "
+        f"{', '.join(complete) or 'none'}. Build it with: rag ingest --tenant {tenant} --bot {bot} --profile {name}"
+    )
 
 
 def retired_profiles(connection: Connection, space: Space, soak_days: float) -> list[BuiltProfile]:

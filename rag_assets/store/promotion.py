@@ -8,9 +8,9 @@ from typing import Any
 
 from psycopg.rows import class_row
 
-from rag_assets.errors import ProfileNotReady, PromotionRefused, UnknownProfile, UsageError
+from rag_assets.errors import ProfileNotReady, PromotionRefused, UsageError
 from rag_assets.store.database import Connection, Database
-from rag_assets.store.profiles import BuiltProfile, built_profiles, record_event
+from rag_assets.store.profiles import BuiltProfile, built_profile, built_profiles, record_event
 from rag_assets.store.sql import first_row, query, rows, scalar
 from rag_assets.store.tenants import Space, spaces_of
 
@@ -72,8 +72,8 @@ def promote(
     if force and not reason.strip():
         raise UsageError("a forced promotion is recorded with its reason: --force --reason TEXT")
     with database.work(tenant, bot) as connection:
-        space, by_name, by_id = _profiles(connection, tenant, bot)
-        wanted = _named(by_name, candidate)
+        space, by_id = _profiles(connection, tenant, bot)
+        wanted = built_profile(connection, tenant, bot, candidate)
         active = by_id.get(pointers_of(connection, space).active or -1)
         if active is None:
             raise ProfileNotReady(f"bot {bot!r} of tenant {tenant!r} has no active profile to be replaced")
@@ -99,7 +99,7 @@ def roll_back(database: Database, tenant: str, bot: str, reason: str = "") -> Mo
         PromotionRefused: there is none, or it has been retired.
     """
     with database.work(tenant, bot) as connection:
-        space, _, by_id = _profiles(connection, tenant, bot)
+        space, by_id = _profiles(connection, tenant, bot)
         pointers = pointers_of(connection, space)
         back = scalar(connection, query("roll_back"), {"space": space.id, "expected": pointers.active})
         if back is None or pointers.active is None:
@@ -120,10 +120,10 @@ def set_canary(database: Database, tenant: str, bot: str, candidate: str | None,
     if not 0 <= percent <= 100 or (percent > 0 and candidate is None):
         raise UsageError("a canary needs a profile and a share of 1 to 100 percent; 0 ends it")
     with database.work(tenant, bot) as connection:
-        space, by_name, by_id = _profiles(connection, tenant, bot)
+        space, by_id = _profiles(connection, tenant, bot)
         pointers = pointers_of(connection, space)
         if candidate is not None:
-            wanted = _named(by_name, candidate)
+            wanted = built_profile(connection, tenant, bot, candidate)
         elif pointers.canary is not None:
             wanted = by_id[pointers.canary]
         else:
@@ -136,21 +136,11 @@ def set_canary(database: Database, tenant: str, bot: str, candidate: str | None,
         record_event(connection, wanted, "canary", {"percent": percent})
 
 
-def _profiles(
-    connection: Connection, tenant: str, bot: str
-) -> tuple[Space, dict[str, BuiltProfile], dict[int, BuiltProfile]]:
+def _profiles(connection: Connection, tenant: str, bot: str) -> tuple[Space, dict[int, BuiltProfile]]:
     space = spaces_of(connection, tenant, bot)[0]
     # Concurrent promotions queue up here, and the second sees what the first did.
     connection.execute(query("lock_space"), {"space": space.id})
-    built = built_profiles(connection, tenant, bot)
-    return space, {one.profile.name: one for one in built}, {one.id: one for one in built}
-
-
-def _named(by_name: dict[str, BuiltProfile], name: str) -> BuiltProfile:
-    if name not in by_name:
-        known = ", ".join(by_name) or "none"
-        raise UnknownProfile(f"profile {name!r} is not built for this bot; built are: {known}")
-    return by_name[name]
+    return space, {built.id: built for built in built_profiles(connection, tenant, bot)}
 
 
 def _set_statuses(connection: Connection, now: BuiltProfile, before: BuiltProfile) -> None:

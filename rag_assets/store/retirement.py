@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 from psycopg import sql
 
-from rag_assets.errors import PromotionRefused, UnknownProfile, UsageError
+from rag_assets.errors import PromotionRefused, UsageError
 from rag_assets.store.database import Connection, Database
 from rag_assets.store.partitions import drop_partition, partition_exists
-from rag_assets.store.profiles import BuiltProfile, built_profiles, record_event, retired_profiles
+from rag_assets.store.profiles import BuiltProfile, built_profile, record_event, retired_profiles
 from rag_assets.store.promotion import Pointers, pointers_of
 from rag_assets.store.sql import query, scalar
 from rag_assets.store.tenants import spaces_of
@@ -43,11 +43,7 @@ def retire(database: Database, tenant: str, bot: str, profile: str, *, force: bo
     with database.work(tenant, bot) as connection:
         space = spaces_of(connection, tenant, bot)[0]
         connection.execute(query("lock_space"), {"space": space.id})
-        by_name = {one.profile.name: one for one in built_profiles(connection, tenant, bot)}
-        if profile not in by_name:
-            known = ", ".join(by_name) or "none"
-            raise UnknownProfile(f"profile {profile!r} is not built for bot {bot!r}; built are: {known}")
-        built = by_name[profile]
+        built = built_profile(connection, tenant, bot, profile)
         values = {"space": space.id, "profile": built.id, "force": force}
         pointers = pointers_of(connection, space)
         if connection.execute(query("retire_profile"), values).fetchone() is None:

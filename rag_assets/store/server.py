@@ -21,7 +21,7 @@ from pathlib import Path
 import psycopg
 from filelock import FileLock, Timeout
 
-from rag_assets.errors import DatabaseUnavailable
+from rag_assets.errors import DatabaseUnavailable, InvalidArgument
 from rag_assets.settings import read_variable
 from rag_assets.store.logins import SUPERUSER, is_marked, see_to_logins
 from rag_assets.store.server_process import HERE, launch, path_for_server, run_program, server_user
@@ -45,7 +45,7 @@ def _locked(home: Path) -> Iterator[None]:
     try:
         home.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise DatabaseUnavailable(f"{home} cannot be made: {error}. Set RAG_HOME to a folder of yours") from error
+        raise _unfit(home, f"cannot be made: {error}") from error
     try:
         with FileLock(home / "postgres.lock", timeout=START_TIMEOUT_S):
             yield
@@ -55,7 +55,11 @@ def _locked(home: Path) -> Iterator[None]:
             "if none is running, remove that file"
         ) from None
     except PermissionError as error:
-        raise DatabaseUnavailable(f"{home} is not writable: {error}. Set RAG_HOME to a folder of yours") from error
+        raise _unfit(home, f"is not writable: {error}") from error
+
+
+def _unfit(home: Path, why: str) -> InvalidArgument:
+    return InvalidArgument(f"{home} {why}. Set RAG_HOME to a folder of yours", "RAG_HOME")
 
 
 def _socket_dir(data: Path) -> Path:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
 from psycopg.rows import class_row
 
-from rag_assets.errors import UnknownBot, UnknownTenant
+from rag_assets.errors import UsageError, unknown
 from rag_assets.keys import check_key
 from rag_assets.store.database import Connection, Database
 from rag_assets.store.sql import query, rows, scalars
@@ -57,18 +58,25 @@ def spaces_of(connection: Connection, tenant: str, bot: str | None = None) -> li
     """The knowledge spaces of a tenant, or of one bot of it.
 
     Raises:
-        UnknownTenant, UnknownBot: with the names that exist.
+        UnknownTenant, UnknownBot: with the names that look like it, or the tenant's bots.
     """
     spaces = rows(connection, class_row(Space), query("list_spaces"), {"tenant": tenant, "bot": bot})
     if not spaces:
         tenants = scalars(connection, query("list_tenants"))
         if tenant not in tenants:
-            raise UnknownTenant(f"no tenant {tenant!r}; {_known('tenants', tenants)}")
+            raise unknown_tenant(tenant, tenants)
         if bot is not None:
-            bots = scalars(connection, query("list_bots"), {"tenant": tenant})
-            raise UnknownBot(f"tenant {tenant!r} has no bot {bot!r}; {_known('bots', bots)}")
+            raise unknown_bot(tenant, bot, scalars(connection, query("list_bots"), {"tenant": tenant}))
     return spaces
 
 
-def _known(kind: str, names: list[str]) -> str:
-    return f"its {kind} are: {', '.join(names)}" if names else f"there are no {kind} yet"
+def unknown_tenant(tenant: str, tenants: Sequence[str]) -> UsageError:
+    """The error for a tenant that is none of these; it tells those that look like it, and no other's name."""
+    way_out = "rag tenant list shows all; one is created by: rag ingest PATH --tenant T --bot B"
+    return unknown("tenant", tenant, tenants, way_out=way_out, listed=False)
+
+
+def unknown_bot(tenant: str, bot: str, bots: Sequence[str]) -> UsageError:
+    """The error for a bot that is none of the tenant's."""
+    way_out = f"One is created by: rag ingest PATH --tenant {tenant} --bot B"
+    return unknown("bot", bot, bots, of=f"of tenant {tenant!r}", way_out=way_out)

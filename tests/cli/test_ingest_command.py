@@ -132,7 +132,7 @@ def test_wrong_use_ends_with_2_before_anything_is_written(
 
 
 def test_a_missing_path_among_good_ones_stops_all_of_them(rag: Rag, documents: Path) -> None:
-    assert rag.error("ingest", str(documents), str(documents / "gone"), *_to("half"))[0] == "UsageError"
+    assert rag.error("ingest", str(documents), str(documents / "gone"), *_to("half"))[0] == "UnknownPath"
     assert "half" not in _tenants(rag)
 
 

@@ -76,7 +76,7 @@ def test_a_document_cannot_steer_the_terminal(rag: Rag, filled: str, documents: 
         (("search", "x", "--tenant", "T", "--bot", "b"), "InvalidKey", "tenant"),
         (("search", "x", "--tenant", "t", "--bot", "b|c"), "InvalidKey", "bot"),
         (("search", "x", "--tenant", "t", "--bot", "b", "--profile", "P"), "InvalidKey", "profile"),
-        (("search", "x", "--tenant", "nobody", "--bot", "b"), "UnknownBot", "nobody"),
+        (("search", "x", "--tenant", "nobody", "--bot", "b"), "UnknownTenant", "nobody"),
         (("sources", "--tenant", "nobody", "--bot", "b"), "UnknownTenant", "nobody"),
         (("sources", "--tenant", "a,b", "--bot", "b"), "InvalidKey", "tenant"),
         (("sources", "--tenant", "t"), "UsageError", "--bot"),

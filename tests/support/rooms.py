@@ -17,7 +17,18 @@ _ROOM_OF = {
     "io_managers": "resources",
 }
 # Every room may import these, and they import no room.
-GROUND = {"addresses", "children", "errors", "keys", "printing", "private", "progress", "settings", "settings_page"}
+GROUND = {
+    "addresses",
+    "children",
+    "errors",
+    "homes",
+    "keys",
+    "printing",
+    "private",
+    "progress",
+    "settings",
+    "settings_page",
+}
 _FRONT_DOOR = "__init__"  # names what it offers, and loads it when it is asked for
 
 
