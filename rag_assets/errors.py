@@ -215,4 +215,5 @@ _UNKNOWN: dict[str, type[UsageError]] = {
     "tenant": UnknownTenant,
     "bot": UnknownBot,
     "profile": UnknownProfile,
+    "root": UnknownRoot,
 }

@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from rag_assets.documents.checksum import bytes_checksum
-from rag_assets.errors import RagError, RootMoved, RootUnreadable, SourceError, UnknownRoot, UsageError
+from rag_assets.errors import RagError, RootMoved, RootUnreadable, SourceError, UsageError, unknown
 from rag_assets.ingest import losses
 from rag_assets.sources.local import to_path
 from rag_assets.sources.options import RootOptions
@@ -73,8 +73,7 @@ def find_root(connection: Connection, tenant: str, bot: str, word: str) -> Root:
     for root in roots:
         if names & ({str(root.id)} | _names(root.uri)):
             return root
-    known = f"its roots are: {', '.join(root.uri for root in roots)}" if roots else "it has no roots yet"
-    raise UnknownRoot(f"{tenant}/{bot} has no root {word}; {known}")
+    raise unknown("root", word, [root.uri for root in roots], of=f"of bot {bot!r} of tenant {tenant!r}")
 
 
 def _names(word: str) -> set[str]:

@@ -11,7 +11,16 @@ from typer.core import TyperCommand
 from rag_assets.commands.lazy import LazyCommand
 from rag_assets.commands.listing import listed
 
-_ENOUGH = {"query": "x", "percent": "5", "provider": "google", "items": "3", "out": "report.md", "source": "x.md"}
+_ENOUGH = {
+    "query": "x",
+    "percent": "5",
+    "provider": "google",
+    "items": "3",
+    "out": "report.md",
+    "source": "x.md",
+    "new": ".",
+}
+_NEEDED = {"tenant limit": ("provider", "items"), "root set": ("exclude",)}  # one of several is
 
 
 def commands() -> Iterator[tuple[str, TyperCommand]]:
@@ -40,9 +49,9 @@ def words_of(
     for parameter in command.params:
         kind = kind_of(parameter, name)
         needed = parameter.required or kind in ("tenant", "bot") or parameter is also
-        needed = needed or (name == "tenant limit" and parameter.name in ("provider", "items"))
-        value = values.get(kind or str(parameter.name)) or _ENOUGH.get(str(parameter.name))
-        if needed and value is not None:
+        needed = needed or str(parameter.name) in _NEEDED.get(name, ())
+        value = values.get(kind or str(parameter.name)) or _ENOUGH.get(str(parameter.name), "x")
+        if needed:
             words += [value] if parameter.param_type_name == "argument" else [parameter.opts[0], value]
     return words
 
