@@ -520,6 +520,8 @@ DELETE FROM rag.source_documents WHERE source_id = ANY(%(sources)s)
 WITH samples AS (
     UPDATE rag.embedding_job_items SET sample = NULL
     WHERE tenant_id = %(tenant)s AND content_hash = ANY(%(hashes)s) AND sample IS NOT NULL
+), refusals AS (
+    DELETE FROM rag.refused_texts WHERE tenant_id = %(tenant)s AND content_hash = ANY(%(hashes)s)
 )
 DELETE FROM rag.embedding_cache WHERE tenant_id = %(tenant)s AND role = 'document' AND content_hash = ANY(%(hashes)s)
 
@@ -600,7 +602,7 @@ WHERE s.tenant_id = %(tenant)s AND s.bot_id = %(bot)s AND s.status <> 'deleted' 
 SELECT s.id AS source_id, s.name, p.file, p.place, s.external_id, s.source_type, s.status, s.error_message AS error,
        s.failed_stage, s.checksum, s.created_at, s.updated_at, s.missing_since, s.forgotten ->> 'at' AS forgotten_at,
        s.content_type, s.locale, s.metadata, r.uri AS root, r.scanned_at AS root_scanned_at, r.last_error AS root_error,
-       f.read_at, f.size AS bytes, f.parser_version, d.title, length(d.text) AS characters,
+       r.next_scan_at, coalesce(s.held_since, f.held_since) AS held_since, f.read_at, f.size AS bytes, f.parser_version, d.title, length(d.text) AS characters,
        (SELECT count(*) FROM rag.source_documents v WHERE v.source_id = s.id) AS versions
 FROM rag.knowledge_sources s
 CROSS JOIN rag.place_of(s) p

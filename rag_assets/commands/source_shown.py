@@ -38,11 +38,14 @@ def _steps(life: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _seen(life: Mapping[str, Any]) -> str:
+    if life["held_since"]:
+        return f"not since {_time(life['held_since'])}: too much went at once to be believed, so it is kept"
     if life["missing_since"]:
         return f"not since {_time(life['missing_since'])}: a part of its file cannot be read, and may be it"
     if life["root_error"]:
         return f"the root was looked at {_time(life['root_scanned_at'])}: {life['root_error']}"
-    return _time(life["root_scanned_at"])
+    due = f", and is looked for again {_time(life['next_scan_at'])}" if life["next_scan_at"] else ""
+    return f"{_time(life['root_scanned_at'])}{due}"
 
 
 def _read(life: Mapping[str, Any]) -> str:

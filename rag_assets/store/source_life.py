@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from difflib import get_close_matches
 from typing import Any
 from uuid import UUID
@@ -129,9 +130,11 @@ def _next_try(life: Mapping[str, Any]) -> str:
     """When something will be done about the source again, and how to have it done now."""
     if life["status"] == "forgotten":
         return "it is read again when it changes, or after `rag forget --undo`"
+    if life["held_since"]:
+        return "it is taken away when its loss is confirmed, and stays if it comes back"
     if life["status"] in ("failed", "no_text") and life["failed_stage"] != "publish":
         if life["bytes"] is None:
-            return "its file is read again by the next scan of its root"
+            return f"its file is read again by the next scan of its root{_due(life['next_scan_at'])}"
         return "its file is read again when it changes, or by `rag ingest --retry-failed`"
     waiting = [profile["profile"] for profile in life["profiles"] if profile["work"] and profile["waits_for"]]
     if waiting:
@@ -140,6 +143,10 @@ def _next_try(life: Mapping[str, Any]) -> str:
     if pending:
         return f"{', '.join(pending)}: by the next run of the profile, which `rag ingest` starts"
     return "nothing is to be done until its file changes"
+
+
+def _due(moment: datetime | None) -> str:
+    return f", due {moment:%Y-%m-%d %H:%M:%S}" if moment else ""
 
 
 def _values(tenant: str, bot: str) -> dict[str, Any]:

@@ -111,3 +111,16 @@ def test_an_unclear_name_is_refused_with_what_may_be_meant(rag: Rag, tenant: str
     kind, message = rag.error("sources", "--tenant", tenant, "--bot", "b", "--show", name)
     assert kind == "UsageError"
     assert said in message
+
+
+def test_what_is_held_back_says_so_and_until_when(rag: Rag, tenant: str) -> None:
+    database = Database.from_settings()
+    with database.work(tenant) as connection:
+        connection.execute(
+            "UPDATE rag.source_files SET held_since = now() WHERE tenant_id = %s AND uri LIKE '%%returns.txt'", [tenant]
+        )
+    database.close()
+    (life,) = listed(rag, tenant, "--show", "returns.txt")["sources"]
+    assert life["held_since"]
+    assert "confirmed" in life["next_try"]
+    assert "too much went at once" in rag("sources", "--tenant", tenant, "--bot", "b", "--show", "returns.txt").stdout
