@@ -1134,6 +1134,18 @@ WHERE c.relnamespace = 'rag'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c
       WHERE k.conrelid = c.oid AND k.contype = 'c' AND p.attname = 'embedding_profile_id'))
 GROUP BY c.oid ORDER BY c.relname
 
+-- partitions_with_names --
+-- Partitions of earlier versions, whose checks name a tenant, a bot or a space, and those checks.
+SELECT c.relname::text AS name, array_agg(k.conname::text) AS checks,
+       EXISTS (SELECT FROM pg_constraint f WHERE f.conrelid = c.oid AND f.conname = 'belongs_to_profile') AS has_key
+FROM pg_inherits i
+JOIN pg_class c ON c.oid = i.inhrelid
+JOIN pg_constraint k ON k.conrelid = c.oid AND k.contype = 'c' AND cardinality(k.conkey) = 1
+JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = k.conkey[1]
+WHERE i.inhparent = to_regclass('rag.knowledge_chunks') AND NOT i.inhdetachpending
+  AND a.attname IN ('tenant_id', 'bot_id', 'knowledge_space_id')
+GROUP BY c.oid ORDER BY c.relname
+
 -- foreign_keys --
 -- Those that keep a row from staying when what it points at is deleted.
 SELECT c.relname::text AS table, t.relname::text AS target,

@@ -95,6 +95,45 @@ CREATE FUNCTION rag.bm25_weights(fts tsvector, average_length double precision) 
 
 ALTER FUNCTION rag.bm25_weights(fts tsvector, average_length double precision) OWNER TO rag_owner;
 
+CREATE FUNCTION rag.check_search(mode text, query_vector public.vector, query_text text, top_k integer, copies boolean, candidates integer, dense_weight double precision, fusion text, filters jsonb, exact boolean) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE
+    AS $_$
+DECLARE
+    missing text := concat_ws(', ',
+        CASE WHEN mode IS NULL THEN 'mode' END, CASE WHEN top_k IS NULL THEN 'top_k' END,
+        CASE WHEN copies IS NULL THEN 'copies' END, CASE WHEN candidates IS NULL THEN 'candidates' END,
+        CASE WHEN dense_weight IS NULL THEN 'dense_weight' END, CASE WHEN fusion IS NULL THEN 'fusion' END,
+        CASE WHEN filters IS NULL THEN 'filters' END, CASE WHEN exact IS NULL THEN 'exact' END,
+        CASE WHEN query_vector IS NULL AND mode IN ('dense', 'hybrid') THEN 'query_vector' END,
+        CASE WHEN query_text IS NULL AND mode IN ('lexical', 'hybrid') THEN 'query_text' END);
+    wrong text;
+BEGIN
+    IF missing <> '' THEN
+        RAISE EXCEPTION 'rag.search: % must not be null', missing USING ERRCODE = 'null_value_not_allowed';
+    END IF;
+    wrong := concat_ws(', ',
+        CASE WHEN mode NOT IN ('dense', 'lexical', 'hybrid') THEN 'mode' END,
+        CASE WHEN top_k NOT BETWEEN 1 AND 1000 THEN 'top_k' END,
+        CASE WHEN candidates NOT BETWEEN 1 AND 1000 THEN 'candidates' END,
+        CASE WHEN NOT dense_weight BETWEEN 0 AND 1 THEN 'dense_weight' END,
+        CASE WHEN fusion NOT IN ('minmax', 'rrf') THEN 'fusion' END);
+    IF jsonb_typeof(filters) <> 'object' THEN
+        wrong := concat_ws(', ', nullif(wrong, ''), 'filters');
+    ELSIF filters <> '{}' THEN
+        wrong := concat_ws(', ', nullif(wrong, ''), (
+            SELECT string_agg(format('filters: %s', f.key), ', ' ORDER BY f.key) FROM jsonb_each(filters) f
+            WHERE CASE WHEN f.key IN ('source_ids', 'source_types', 'locales', 'content_types')
+                       THEN jsonb_typeof(f.value) <> 'array' OR jsonb_path_exists(f.value, '$[*] ? (@.type() <> "string")')
+                       WHEN f.key = 'metadata' THEN jsonb_typeof(f.value) <> 'object'
+                       ELSE true END));
+    END IF;
+    IF wrong <> '' THEN
+        RAISE EXCEPTION 'rag.search: bad %', wrong USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+END $_$;
+
+ALTER FUNCTION rag.check_search(mode text, query_vector public.vector, query_text text, top_k integer, copies boolean, candidates integer, dense_weight double precision, fusion text, filters jsonb, exact boolean) OWNER TO rag_owner;
+
 CREATE TABLE rag.embedding_profiles (
     id bigint NOT NULL,
     knowledge_space_id uuid NOT NULL,
@@ -582,14 +621,9 @@ DECLARE
     depth int := CASE WHEN mode = 'hybrid' THEN greatest(candidates, top_k) ELSE top_k END;
     at_least int := CASE WHEN copies THEN 0 ELSE top_k END;
 BEGIN
+    PERFORM rag.check_search(mode, query_vector, query_text, top_k, copies, candidates, dense_weight, fusion, filters, exact);
     IF profile.id IS NULL THEN
         RETURN;
-    END IF;
-    IF mode NOT IN ('dense', 'lexical', 'hybrid') OR top_k NOT BETWEEN 1 AND 1000
-       OR candidates NOT BETWEEN 1 AND 1000 OR fusion NOT IN ('minmax', 'rrf')
-       OR NOT dense_weight BETWEEN 0 AND 1 OR copies IS NULL THEN
-        RAISE EXCEPTION 'rag.search: bad mode, top_k, copies, candidates, fusion or dense_weight'
-            USING ERRCODE = 'invalid_parameter_value';
     END IF;
     source_condition := rag.source_condition(profile, filters);
     IF mode <> 'lexical' THEN
@@ -1159,7 +1193,7 @@ CREATE TABLE rag.profile_events (
     knowledge_space_id uuid NOT NULL,
     embedding_profile_id bigint,
     event text NOT NULL,
-    actor text DEFAULT SESSION_USER NOT NULL,
+    actor text DEFAULT COALESCE(NULLIF(current_setting('rag.actor'::text, true), ''::text), (SESSION_USER)::text) NOT NULL,
     evidence jsonb DEFAULT '{}'::jsonb NOT NULL,
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     CONSTRAINT profile_events_event_check CHECK ((event = ANY (ARRAY['created'::text, 'ready'::text, 'activated'::text, 'promoted'::text, 'forced'::text, 'rolled_back'::text, 'canary'::text, 'retired'::text, 'dropped'::text, 'forgotten'::text, 'allowed'::text])))
@@ -1774,6 +1808,9 @@ GRANT USAGE ON SCHEMA rag TO rag_app;
 GRANT USAGE ON SCHEMA rag TO rag_search;
 
 REVOKE ALL ON FUNCTION rag.analyse_query(profile_id bigint, config regconfig, query_text text) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION rag.check_search(mode text, query_vector public.vector, query_text text, top_k integer, copies boolean, candidates integer, dense_weight double precision, fusion text, filters jsonb, exact boolean) FROM PUBLIC;
+GRANT ALL ON FUNCTION rag.check_search(mode text, query_vector public.vector, query_text text, top_k integer, copies boolean, candidates integer, dense_weight double precision, fusion text, filters jsonb, exact boolean) TO rag_search;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.embedding_profiles TO rag_ingest;
 GRANT SELECT ON TABLE rag.embedding_profiles TO rag_app;
