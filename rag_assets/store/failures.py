@@ -26,7 +26,10 @@ _REFUSALS = (
         r"no pg_hba\.conf entry|server does not support SSL|SSL required|certificate",
         "the server admits nobody this way",
     ),
-    (r"unsupported startup parameter", "a connection pooler takes no options: leave them out"),
+    (
+        r"unsupported startup parameter",
+        "a pooler takes no options; rag up needs them: name the server itself",
+    ),
     (r"statement pooling", "a connection pooler has to be in transaction or session mode"),
     (r"invalid .*value|invalid connection option", "one of its options is wrong"),
 )

@@ -221,6 +221,19 @@ def test_a_login_that_was_only_granted_the_app_role_cannot_become_another(world:
             connection.execute("DROP ROLE only_app")
 
 
+@pytest.mark.parametrize("way_out", ["SET ROLE NONE", "RESET ROLE", "SET SESSION AUTHORIZATION DEFAULT", "DISCARD ALL"])
+def test_words_smuggled_into_a_search_that_leave_the_role_find_nothing(world: Database, way_out: str) -> None:
+    with world.connect("app", autocommit=True) as connection:
+        connection.execute(way_out)
+        for attack in (
+            "SELECT * FROM rag.knowledge_chunks",
+            "ALTER TABLE rag.knowledge_chunks NO FORCE ROW LEVEL SECURITY",
+            "COPY rag.knowledge_chunks TO PROGRAM 'cat'",
+        ):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                connection.execute(attack)
+
+
 def test_a_connection_forgets_the_scope_with_the_transaction(world: Database) -> None:
     scope = scope_of(world, "alpha")
     request = SearchRequest("lexical", None, "recovery code", top_k=5)

@@ -23,6 +23,7 @@ from rag_assets.ingest.run import ingest
 from rag_assets.retrieval import HybridRetriever, aopen_scope, open_scope
 from rag_assets.store.database import Database
 from rag_assets.store.migrate import migrate
+from rag_assets.store.server_process import HERE
 from tests.support.worlds import ingested, write_files
 
 PGBOUNCER = shutil.which("pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin:/usr/local/sbin")
@@ -44,7 +45,7 @@ def pgbouncer(database: Database, folder: Path, mode: str) -> Iterator[Callable[
     folder.mkdir()
     (folder / "users").write_text("".join(f'"{user}" ""\n' for user in ("postgres", "searching", "ingesting")))
     (folder / "pgbouncer.ini").write_text(
-        f"[databases]\n* = host={parts['host']} port={parts['port']}\n[pgbouncer]\nlisten_addr = 127.0.0.1\n"
+        f"[databases]\n* = host={HERE} port={parts['port']}\n[pgbouncer]\nlisten_addr = 127.0.0.1\n"
         f"listen_port = {port}\nunix_socket_dir =\nauth_type = trust\nauth_file = {folder}/users\npool_mode = {mode}\n"
         "default_pool_size = 2\nmax_client_conn = 200\n"
     )
@@ -52,7 +53,10 @@ def pgbouncer(database: Database, folder: Path, mode: str) -> Iterator[Callable[
     if os.geteuid() == 0:  # it refuses to be root, and the server's socket is for root and this user
         command += ["-u", "pgserver"]
         os.chown(folder, *pwd.getpwnam("pgserver")[2:4])
-    with (folder / "log").open("w") as log, subprocess.Popen(command, stdout=log, stderr=log) as running:
+    with (
+        (folder / "log").open("w") as log,
+        subprocess.Popen(command, cwd=str(parts["host"]), stdout=log, stderr=log) as running,
+    ):
         try:
             for _ in range(100):
                 with socket.socket() as probe:
@@ -134,9 +138,12 @@ def test_what_needs_a_session_is_refused_by_name_through_it(
             work(owner)
 
 
-def test_a_pooler_in_session_mode_is_as_good_as_the_server(world: Database, tmp_path: Path) -> None:
+def test_a_pooler_in_session_mode_is_as_good_as_the_server_but_for_setting_up(world: Database, tmp_path: Path) -> None:
     with pgbouncer(world, tmp_path / "pooler", "session") as through:
         owner = Database(through("postgres"), operator=True)
-        assert migrate(owner) == []
+        with owner.connect("owner") as connection:
+            assert connection.execute("SELECT current_user").fetchone() == ("rag_owner",)
+        with pytest.raises(DatabaseRefused, match="name the server itself"):
+            migrate(owner)
         assert "red" in words(owner, "acme")
         owner.close()
