@@ -17,7 +17,7 @@ MODE ?= hybrid
 REPORTS ?= $(RAG_HOME)/reports
 GATE ?= --min-recall-gain 0.10
 
-.PHONY: eval.pre reindex eval.post install install-local demo test test-fast lint format dev bench bench-install clean
+.PHONY: eval.pre reindex eval.post install install-local demo test test-fast lint audit format dev bench bench-install clean
 
 install: $(STAMP)
 
@@ -75,6 +75,13 @@ lint: install
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# Tools of their own: what they need is not what the product needs.
+audit:
+	$(PYTHON) -m venv .venv-audit
+	.venv-audit/bin/python -m pip install --quiet --disable-pip-version-check bandit pip-audit
+	.venv-audit/bin/bandit --quiet --configfile pyproject.toml --recursive rag_assets evals
+	.venv-audit/bin/pip-audit --requirement constraints.txt --no-deps --disable-pip
+
 format: install
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
@@ -98,4 +105,4 @@ bench: bench-install
 
 clean:
 	-test -x $(BIN)/rag && $(BIN)/rag down
-	rm -rf $(VENV) .venv-bench .rag .bench .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) .venv-bench .venv-audit .rag .bench .pytest_cache .mypy_cache .ruff_cache

@@ -83,7 +83,7 @@ def main(descriptor: int, parent: int, memory: int) -> None:
 
 def _receive(requests: io.BufferedReader) -> tuple[ParseTask, bytes]:
     task_size, data_size = LENGTHS.unpack(_exactly(requests, LENGTHS.size))
-    task: ParseTask = pickle.loads(_exactly(requests, task_size))
+    task: ParseTask = pickle.loads(_exactly(requests, task_size))  # nosec B301: from the process that started this one
     return task, _exactly(requests, data_size)
 
 
@@ -98,7 +98,7 @@ def _answer(task: ParseTask, data: bytes) -> bytes:
     signal.setitimer(signal.ITIMER_REAL, task.seconds + _ALARM_GRACE)
     try:
         if task.setup is not None:
-            install(pickle.loads(task.setup))
+            install(pickle.loads(task.setup))  # nosec B301: as above
         return pickle.dumps(parse(data, task.name, task.content_type), protocol=5)
     except SourceError as error:
         return _failure(task, str(error))

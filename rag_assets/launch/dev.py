@@ -58,7 +58,7 @@ def token_for(settings: Settings, host: str) -> str | None:
 
 def address_of(host: str, port: int, token: str | None = None) -> str:
     """Where a person opens the UI; with a token, the link that logs in."""
-    shown = socket.gethostname() if host in ("", "0.0.0.0", "::") else host
+    shown = socket.gethostname() if host in ("", "0.0.0.0", "::") else host  # nosec B104: compared
     shown = f"[{shown}]" if ":" in shown else shown
     return f"http://{shown}:{port}" + (f"{LOGIN}?token={token}" if token else "")
 

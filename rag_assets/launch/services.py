@@ -27,7 +27,7 @@ from rag_assets.children import Child, start_python
 from rag_assets.launch.activity import Activity
 from rag_assets.launch.instance import refresh
 
-TOKEN = "RAG_DEV_TOKEN"
+TOKEN = "RAG_DEV_TOKEN"  # nosec B105: a name
 LOG = "services.log"  # under DAGSTER_HOME; begun anew at each start
 FAILED = 1
 _LEVEL = "warning"

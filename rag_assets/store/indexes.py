@@ -249,7 +249,7 @@ def _size_build(connection: Connection, chunks: int, built: BuiltProfile) -> Non
     bytes_per_node = 4 * built.profile.dimensions + 48 * built.profile.index.m + 200
     needed = min(max(int(chunks * bytes_per_node * 1.3), _MIN_BUILD_MEMORY), _MAX_BUILD_MEMORY)
     connection.execute(sql.SQL("SET maintenance_work_mem = {}").format(sql.Literal(f"{needed >> 10}kB")))
-    shared = shutil.disk_usage("/dev/shm").free if os.path.isdir("/dev/shm") else needed + 1
+    shared = shutil.disk_usage("/dev/shm").free if os.path.isdir("/dev/shm") else needed + 1  # nosec B108
     workers = min(os.cpu_count() or 1, 8) - 1 if shared > needed else 0
     connection.execute(sql.SQL("SET max_parallel_maintenance_workers = {}").format(sql.Literal(max(workers, 1))))
 

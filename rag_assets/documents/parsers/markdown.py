@@ -54,7 +54,7 @@ def split_front_matter(text: str) -> tuple[dict[str, Any], str]:
     try:
         if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(source, Loader=_Loader)):
             return {}, text
-        front = yaml.load(source, Loader=_Loader)
+        front = yaml.load(source, Loader=_Loader)  # nosec B506: a safe loader
     except (yaml.YAMLError, ValueError, RecursionError):
         return {}, text
     if not isinstance(front, dict):

@@ -29,7 +29,7 @@ _SOFT_BREAK = re.compile("[\x02\ufffe\u00ad]\r?\n?")
 _LINE = re.compile("[^\r\n]+(?:[\x02\ufffe\u00ad]\r?\n[^\r\n]+)*")
 # PDFium keeps global state and must not run in two threads at once.
 _LOCK = threading.Lock()
-_NEEDS_PASSWORD = "the PDF is encrypted and needs a password"
+_NEEDS_PASSWORD = "the PDF is encrypted and needs a password"  # nosec B105: a message
 _MAX_BOOKMARKS = 5000
 _OCR_DPI = 200
 _OCR_MAX_PIXELS = 20e6

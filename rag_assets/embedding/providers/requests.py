@@ -155,7 +155,8 @@ class _Attempts(Generic[_Answer]):
         # Not the longer of the two: a provider that names a pause knows better than a doubling.
         told = _failure(state).retry_after
         base = told or min(self._policy.longest_wait, self._policy.first_wait * 2 ** (state.attempt_number - 1))
-        return base + random.uniform(0, self._policy.first_wait)  # so that workers do not come back all at once
+        # So that workers do not come back all at once.
+        return base + random.uniform(0, self._policy.first_wait)  # nosec B311: nothing secret
 
     def is_over(self, state: RetryCallState) -> bool:
         return state.attempt_number >= self._policy.attempts or state.upcoming_sleep >= self._remaining()
