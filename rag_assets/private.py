@@ -24,7 +24,7 @@ def make_private(folder: Path) -> None:
     if folder.is_dir():
         close_to_others(folder)
         return
-    if not folder.parent.is_dir():
+    if not folder.parent.exists():
         make_private(folder.parent)
     folder.mkdir(mode=FOLDER, exist_ok=True)
 

@@ -58,6 +58,12 @@ def test_a_base_of_ones_own_stays_as_it_is_and_what_is_ours_in_it_is_closed(tmp_
     assert (base / "of somebody").stat().st_mode & 0o777 == 0o755
 
 
+def test_a_file_in_the_way_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(NotADirectoryError, match="file"):
+        make_private(tmp_path / "file" / "acme" / "hash-64")
+
+
 def test_a_folder_that_was_open_is_closed_with_all_in_it_and_that_is_said_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

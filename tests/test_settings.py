@@ -22,7 +22,6 @@ CODE = [path for part in ("rag_assets", "evals") for path in sorted((ROOT / part
 # Not a setting of ours: what a child process inherits, and what a terminal tells every program.
 ELSEWHERE = {
     ("rag_assets/documents/isolated.py", "_environment"): "the variables that a parser process may see",
-    ("rag_assets/launch/instance.py", "_environment"): "what Dagster and its runs are told, and put back afterwards",
     ("rag_assets/launch/dev.py", "serve"): "the environment of what `rag dev` starts",
     ("rag_assets/launch/services.py", "main"): "the same, without the token for all but the webserver",
     ("rag_assets/commands/shell.py", "_console"): "COLUMNS",

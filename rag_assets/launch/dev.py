@@ -14,7 +14,7 @@ from pathlib import Path
 from rag_assets.children import start_python
 from rag_assets.errors import UsageError
 from rag_assets.launch.guard import LOGIN
-from rag_assets.launch.instance import dagster_instance, refresh
+from rag_assets.launch.instance import dagster_environment, dagster_instance, refresh
 from rag_assets.launch.services import TOKEN
 from rag_assets.launch.webserver import is_loopback
 from rag_assets.settings import Settings
@@ -37,8 +37,9 @@ def serve(settings: Settings, host: str, port: int, token: str | None) -> int:
         UsageError: the port is taken; Dagster would quietly serve on another one.
     """
     _require_port(host, port)
-    with dagster_instance(settings):  # the daemon's runs find the pool's limit set
-        environment = dict(os.environ)
+    with dagster_instance(settings):
+        pass  # the daemon's runs find the pool's limit set
+    environment = {**os.environ, **dagster_environment(settings)}
     workspace = settings.dagster_home / "workspace.yaml"
     refresh(workspace, _WORKSPACE.format(code=str(_CODE)))
     environment.pop(TOKEN, None)

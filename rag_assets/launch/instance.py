@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -74,35 +74,22 @@ def _storage_url(settings: Settings) -> str:
 
 @contextmanager
 def dagster_instance(settings: Settings) -> Iterator[DagsterInstance]:
-    """The project's Dagster instance, with the environment that its runs need while it is open."""
-    with _environment(dagster_environment(settings)):
-        ref = InstanceRef.from_dir(
-            str(settings.dagster_home),
+    """The project's Dagster instance. The environment of this process, which other threads read too, stays as it is."""
+    environment = dagster_environment(settings)
+    ref = InstanceRef.from_dir(
+        environment["DAGSTER_HOME"],
+        overrides={
+            "storage": {"postgres": {"postgres_url": environment["DAGSTER_PG_URL"]}},
             # Capturing starts processes that copy stdout and stderr, which are the person's terminal here.
-            overrides={
-                "compute_logs": {
-                    "module": "dagster._core.storage.noop_compute_log_manager",
-                    "class": "NoOpComputeLogManager",
-                }
+            "compute_logs": {
+                "module": "dagster._core.storage.noop_compute_log_manager",
+                "class": "NoOpComputeLogManager",
             },
-        )
-        with DagsterInstance.from_ref(ref) as instance:
-            prepare_pool(instance)
-            yield instance
-
-
-@contextmanager
-def _environment(values: Mapping[str, str]) -> Iterator[None]:
-    before = {name: os.environ.get(name) for name in values}
-    os.environ.update(values)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+        },
+    )
+    with DagsterInstance.from_ref(ref) as instance:
+        prepare_pool(instance)
+        yield instance
 
 
 def remove_staged(settings: Settings, tenant: str) -> int:

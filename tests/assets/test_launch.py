@@ -123,6 +123,13 @@ def test_the_environment_names_the_storage_beside_the_database(world: World) -> 
     assert "stale" not in (home / "dagster.yaml").read_text()
 
 
+def test_an_open_instance_leaves_the_environment_of_other_threads_as_it_is(world: World) -> None:
+    before = dict(os.environ)
+    with dagster_instance(load_settings()) as instance:
+        assert dict(os.environ) == before
+        assert instance.get_runs() == []
+
+
 def test_a_storage_of_ones_own_is_taken_as_it_is(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DAGSTER_PG_URL", "postgresql+psycopg2://else/where")
     assert dagster_environment(load_settings())["DAGSTER_PG_URL"] == "postgresql+psycopg2://else/where"
