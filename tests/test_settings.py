@@ -24,6 +24,7 @@ ELSEWHERE = {
     ("rag_assets/documents/isolated.py", "_environment"): "the variables that a parser process may see",
     ("rag_assets/launch/dev.py", "serve"): "the environment of what `rag dev` starts",
     ("rag_assets/launch/services.py", "main"): "the same, without the token for all but the webserver",
+    ("rag_assets/runs/launcher.py", "__init__"): "the environment of runs",
     ("rag_assets/commands/shell.py", "_console"): "COLUMNS",
 }
 

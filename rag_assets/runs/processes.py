@@ -6,7 +6,11 @@ holds the tenant's place in the queue.
 
 from __future__ import annotations
 
+import os
+import signal
 import socket
+import threading
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 import dagster as dg
@@ -14,6 +18,7 @@ import psutil
 
 PROCESS_TAG = "rag/process"
 UNMARKED_AFTER = timedelta(minutes=10)
+_INTERRUPTED_S = 30.0
 _ALIVE_UNTIL_PROVEN_DEAD = (dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING)
 
 
@@ -29,9 +34,10 @@ def is_dead(mark: str) -> bool:
         host, pid, started = mark.rsplit(":", 2)
         if host != socket.gethostname():
             return False
+        process = psutil.Process(int(pid))
         # Clock adjustments move the computed start time by a second or so.
-        began: float = psutil.Process(int(pid)).create_time()
-        return abs(began - float(started)) > 5
+        began: float = process.create_time()
+        return abs(began - float(started)) > 5 or process.status() == psutil.STATUS_ZOMBIE
     except ValueError:
         return False
     except psutil.NoSuchProcess:
@@ -57,3 +63,27 @@ def report_dead_runs(instance: dg.DagsterInstance, jobs: tuple[str, ...]) -> lis
             instance.report_run_failed(run, "The process that executed this run is gone.")
             dead.append(run.run_id)
     return dead
+
+
+def interrupt(mark: str) -> bool:
+    """Tell the marked process to end what it does, as Ctrl-C would; kill it if it has not 30 s later.
+
+    False if it is gone, runs on another host, or belongs to another user.
+    """
+    host, pid, _ = mark.rsplit(":", 2) if mark.count(":") >= 2 else ("", "0", "")
+    if host != socket.gethostname() or is_dead(mark):
+        return False
+    try:
+        os.kill(int(pid), signal.SIGINT)
+    except OSError:
+        return False
+    timer = threading.Timer(_INTERRUPTED_S, _kill, [mark])
+    timer.daemon = True
+    timer.start()
+    return True
+
+
+def _kill(mark: str) -> None:
+    if not is_dead(mark):
+        with suppress(OSError):
+            os.kill(int(mark.rsplit(":", 2)[1]), signal.SIGKILL)
