@@ -44,7 +44,7 @@ SELECT id FROM rag.bots WHERE tenant_id = %(tenant)s ORDER BY id
 
 -- list_spaces --
 -- The spaces of a tenant, or of one bot.
-SELECT id, tenant_id AS tenant, bot_id AS bot, active_profile_id
+SELECT id, tenant_id AS tenant, bot_id AS bot, active_profile_id, canary_profile_id
 FROM rag.knowledge_spaces
 WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
 ORDER BY bot_id, name
@@ -1439,3 +1439,25 @@ GROUP BY model_key, role ORDER BY model_key, role
 -- Which of these documents are in the tenant's cache.
 SELECT content_hash FROM rag.embedding_cache
 WHERE tenant_id = %(tenant)s AND model_key = %(model_key)s AND role = 'document' AND content_hash = ANY(%(hashes)s)
+
+-- list_work_attempts --
+-- What of a tenant's work has failed at its last attempt; `profile` is null for its sources.
+SELECT tenant_id AS tenant, nullif(profile, '') AS profile, attempts, last_error, last_at, next_try_at, run_id, work
+FROM rag.work_attempts w WHERE tenant_id = %(tenant)s ORDER BY w.profile
+
+-- work_failed --
+-- One more attempt in a row that failed; when the next may be follows from how many those are.
+INSERT INTO rag.work_attempts AS w (tenant_id, profile, attempts, last_error, last_at, next_try_at, run_id, work)
+VALUES (%(tenant)s, %(profile)s, 1, %(error)s, %(at)s, %(at)s + make_interval(secs => %(first_pause_s)s),
+        %(run_id)s, %(work)s)
+ON CONFLICT (tenant_id, profile) DO UPDATE SET
+    attempts = w.attempts + 1, last_error = EXCLUDED.last_error, last_at = EXCLUDED.last_at,
+    run_id = EXCLUDED.run_id, work = EXCLUDED.work,
+    next_try_at = EXCLUDED.last_at + make_interval(
+        secs => least(%(longest_pause_s)s, %(first_pause_s)s * power(2, least(w.attempts, 30))))
+WHERE w.run_id <> EXCLUDED.run_id AND w.last_at <= EXCLUDED.last_at
+RETURNING attempts
+
+-- work_succeeded --
+-- An attempt succeeded, or there is nothing to attempt any more; what failed later stays.
+DELETE FROM rag.work_attempts WHERE tenant_id = %(tenant)s AND profile = %(profile)s AND last_at <= %(at)s

@@ -1393,6 +1393,22 @@ ALTER TABLE ONLY rag.tenants FORCE ROW LEVEL SECURITY;
 
 ALTER TABLE rag.tenants OWNER TO rag_owner;
 
+CREATE TABLE rag.work_attempts (
+    tenant_id rag.key NOT NULL,
+    profile text DEFAULT ''::text NOT NULL,
+    attempts integer NOT NULL,
+    last_error text NOT NULL,
+    last_at timestamp with time zone NOT NULL,
+    next_try_at timestamp with time zone NOT NULL,
+    run_id text NOT NULL,
+    work text DEFAULT ''::text NOT NULL,
+    CONSTRAINT work_attempts_attempts_check CHECK ((attempts > 0))
+);
+
+ALTER TABLE ONLY rag.work_attempts FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE rag.work_attempts OWNER TO rag_owner;
+
 CREATE TABLE rag.yoyo_lock (
     locked integer DEFAULT 1 NOT NULL,
     ctime timestamp without time zone,
@@ -1514,6 +1530,9 @@ ALTER TABLE ONLY rag.source_roots
 
 ALTER TABLE ONLY rag.tenants
     ADD CONSTRAINT tenants_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY rag.work_attempts
+    ADD CONSTRAINT work_attempts_pkey PRIMARY KEY (tenant_id, profile);
 
 ALTER TABLE ONLY rag.yoyo_lock
     ADD CONSTRAINT yoyo_lock_pkey PRIMARY KEY (locked);
@@ -1647,6 +1666,9 @@ ALTER TABLE ONLY rag.source_profiles
 ALTER TABLE ONLY rag.source_roots
     ADD CONSTRAINT source_roots_knowledge_space_id_tenant_id_bot_id_fkey FOREIGN KEY (knowledge_space_id, tenant_id, bot_id) REFERENCES rag.knowledge_spaces(id, tenant_id, bot_id);
 
+ALTER TABLE ONLY rag.work_attempts
+    ADD CONSTRAINT work_attempts_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES rag.tenants(id);
+
 CREATE POLICY app ON rag.embedding_profiles FOR SELECT TO rag_app USING ((((tenant_id)::text = rag.scope_tenant()) AND ((bot_id)::text = rag.scope_bot())));
 
 CREATE POLICY app ON rag.knowledge_chunks FOR SELECT TO rag_app USING ((((tenant_id)::text = rag.scope_tenant()) AND ((bot_id)::text = rag.scope_bot()) AND (EXISTS ( SELECT
@@ -1741,6 +1763,8 @@ CREATE POLICY ingest ON rag.source_roots TO rag_ingest USING (((tenant_id)::text
 
 CREATE POLICY ingest ON rag.tenants TO rag_ingest USING (true) WITH CHECK (((id)::text = rag.scope_tenant()));
 
+CREATE POLICY ingest ON rag.work_attempts TO rag_ingest USING (((tenant_id)::text = rag.scope_tenant())) WITH CHECK (((tenant_id)::text = rag.scope_tenant()));
+
 CREATE POLICY ingest_delete ON rag.tenants AS RESTRICTIVE FOR DELETE TO rag_ingest USING (((id)::text = rag.scope_tenant()));
 
 CREATE POLICY ingest_update ON rag.tenants AS RESTRICTIVE FOR UPDATE TO rag_ingest USING (((id)::text = rag.scope_tenant()));
@@ -1802,6 +1826,8 @@ CREATE POLICY turns ON rag.rate_blocks TO rag_owner USING (true) WITH CHECK (tru
 CREATE POLICY turns ON rag.rate_limits TO rag_owner USING (true) WITH CHECK (true);
 
 CREATE POLICY turns ON rag.rate_requests TO rag_owner USING (true) WITH CHECK (true);
+
+ALTER TABLE rag.work_attempts ENABLE ROW LEVEL SECURITY;
 
 GRANT USAGE ON SCHEMA rag TO rag_ingest;
 GRANT USAGE ON SCHEMA rag TO rag_app;
@@ -1922,3 +1948,5 @@ GRANT SELECT ON TABLE rag.source_overview TO rag_app;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.source_roots TO rag_ingest;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.tenants TO rag_ingest;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.work_attempts TO rag_ingest;

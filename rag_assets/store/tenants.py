@@ -22,6 +22,7 @@ class Space:
     tenant: str
     bot: str
     active_profile_id: int | None
+    canary_profile_id: int | None = None
 
 
 def add_tenant(database: Database, tenant: str, bot: str | None = None) -> bool:
