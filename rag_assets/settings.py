@@ -77,7 +77,7 @@ class Settings(BaseSettings):
 
     Attributes with a meaning beyond their variable's:
         database_url: None for the embedded PostgreSQL under `home`.
-        embedding_pool: None for 2, unless the pool was given other slots on the instance.
+        embedding_pool: None for 16, unless the pool was given other slots on the instance.
         gemini_api_key, google_api_key, openai_api_key: for `rag config`. Who sends a key reads it at that moment, from
             the variable that the profile says (`read_variable`).
     """
@@ -257,7 +257,7 @@ class Settings(BaseSettings):
         None,
         RUNNING,
         "Runs that embed at once, over all tenants",
-        unset="2, unless the pool `embedding` was given others in Dagster",
+        unset="16, unless the pool `embedding` was given others in Dagster",
         ge=1,
         le=1000,
     )

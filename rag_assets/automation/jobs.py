@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
+from typing import Any
+
 import dagster as dg
 
 SOURCES_JOB = "ingest_sources"
@@ -33,3 +36,10 @@ ingest_pair = dg.define_asset_job(
     selection=["chunks", "profile_embeddings", "knowledge_chunks", "gin_index", "hnsw_index"],
     description="Brings one embedding profile of one tenant up to date with the tenant's sources.",
 )
+
+
+def run_request(**fields: Any) -> dg.RunRequest:
+    """A `RunRequest` with tags that Dagster puts on runs of partitions itself, and warns of where anybody else does."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Non-compliant tag keys")
+        return dg.RunRequest(**fields)

@@ -4,62 +4,80 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 
-from rag_assets.automation.work import Look, PendingWork, digest
+from rag_assets.automation.work import Look, PendingWork, Rank, digest
 from rag_assets.errors import SourceError
-from rag_assets.ingest.root_changes import RootChanges, decide
+from rag_assets.ingest.root_changes import RootChanges, decide, is_remote
+from rag_assets.runs.lanes import Lane
 from rag_assets.sources.scan import scan_root
 from rag_assets.sources.secrets import shown
+from rag_assets.store.attempts import failed_work
 from rag_assets.store.database import Database
 from rag_assets.store.profiles import BuiltProfile, built_profiles
 from rag_assets.store.roots import Root, list_roots
 from rag_assets.store.sources import FileState, file_states, profile_lag
+from rag_assets.store.tenants import Space, spaces_of
 
-# A bucket costs a request to list, a page one to see whether it has changed.
-REMOTE_EVERY_S = 900
+_MUCH = 1000  # files or sources
+_MUCH_BYTES = 64 * 2**20
+_ON_THIS_MACHINE = frozenset({"wordllama", "hash", "sentence-transformers"})
 
 
-def look_at(database: Database, tenant: str, looked: Mapping[str, int], now: float) -> Look:
-    """Compare the tenant's roots and profiles with what the database knows. Reads only.
+def look_at(database: Database, tenant: str) -> Look:
+    """Compare the tenant's roots and profiles with what the database knows. Reads only, and asks nobody else.
 
     A root that cannot be listed becomes a warning: nothing of it is taken for gone, and the others are
-    looked at. Remote roots are listed every 15 minutes; `looked` says when that was.
+    looked at. A root on the network is not listed here: when it is due, a run does that.
     """
-    look = Look()
+    now = datetime.now(UTC)
+    look = Look(began=now.timestamp())
     with database.work(tenant) as connection:
         roots = list_roots(connection, tenant)
         profiles = built_profiles(connection, tenant)
+        spaces = spaces_of(connection, tenant)
+        look.failed = failed_work(connection, tenant)
     look.roots = len(roots)
-    parts: list[object] = []
-    for root in roots:
-        last = looked.get(str(root.id), 0)
-        if is_remote(root.uri):
-            if now - last < REMOTE_EVERY_S:
-                look.looked[str(root.id)] = last
-                continue
-            look.looked[str(root.id)] = int(now)
-        parts += _look_at_root(database, root, look)
-    if parts:
-        look.works.append(PendingWork(tenant, None, digest(parts), f"{len(parts)} files new, changed or gone"))
-    look.works += _behind(database, tenant, profiles)
+    look.works += _sources(database, tenant, roots, look, now)
+    look.works += _behind(database, tenant, profiles, spaces)
     look.pairs = {(tenant, built.profile.name) for built in profiles}
     return look
 
 
-def is_remote(uri: str) -> bool:
-    """Whether a root is reached over a network."""
-    return "://" in uri and not uri.lower().startswith("file:")
+def _sources(database: Database, tenant: str, roots: Sequence[Root], look: Look, now: datetime) -> list[PendingWork]:
+    parts: list[object] = []
+    reasons: list[str] = []
+    size = 0
+    for root in roots:
+        if root.next_scan_at is not None and now < root.next_scan_at:
+            continue
+        if is_remote(root.uri):
+            parts.append((str(root.id), "due", root.scanned_at))
+            reasons.append(f"{shown(root.uri)} is due")
+            continue
+        found, bytes_found = _look_at_root(database, root, look)
+        parts += found
+        size += bytes_found
+        if found:
+            reasons.append(f"{len(found)} files new, changed or gone under {shown(root.uri)}")
+    if not parts:
+        return []
+    # A run reads all roots of its tenant, so one on the network is waited for whichever root has changed.
+    outside = any(is_remote(root.uri) for root in roots)
+    lane: Lane = "bulk" if len(parts) > _MUCH or size > _MUCH_BYTES else "outside" if outside else "quick"
+    return [PendingWork(tenant, None, digest(parts), "; ".join(reasons), lane)]
 
 
-def _look_at_root(database: Database, root: Root, look: Look) -> list[object]:
+def _look_at_root(database: Database, root: Root, look: Look) -> tuple[list[object], int]:
     with database.work(root.tenant) as connection:
         known = file_states(connection, root)
     try:
         listing = scan_root(root.uri, known, root.options)
     except (SourceError, OSError) as error:
         look.warnings.append(f"root {shown(root.uri)} of {root.tenant}/{root.bot} could not be listed: {error}")
-        return []
-    return to_do(root, decide(listing, known), known)
+        return [], 0
+    changes = decide(listing, known)
+    return to_do(root, changes, known), sum(file.size for file in changes.to_read if file.size > 0)
 
 
 def to_do(root: Root, changes: RootChanges, known: Mapping[str, FileState]) -> list[object]:
@@ -70,7 +88,9 @@ def to_do(root: Root, changes: RootChanges, known: Mapping[str, FileState]) -> l
     ] + [(str(root.id), uri, "gone", known[uri]) for uri in changes.gone]
 
 
-def _behind(database: Database, tenant: str, profiles: Sequence[BuiltProfile]) -> list[PendingWork]:
+def _behind(
+    database: Database, tenant: str, profiles: Sequence[BuiltProfile], spaces: Sequence[Space]
+) -> list[PendingWork]:
     """Work for each profile that has sources to publish or to take away, for all bots that have it."""
     counts: dict[str, int] = defaultdict(int)
     parts: dict[str, list[object]] = defaultdict(list)
@@ -81,6 +101,30 @@ def _behind(database: Database, tenant: str, profiles: Sequence[BuiltProfile]) -
                 counts[built.profile.name] += lag.sources
                 parts[built.profile.name].append((built.id, lag.digest))
     return [
-        PendingWork(tenant, name, digest(parts[name]), f"{count} sources to publish or take away")
+        PendingWork(
+            tenant,
+            name,
+            digest(parts[name]),
+            f"{count} sources to publish or take away",
+            lane_of_pair(name, profiles, count),
+            rank_of_pair(name, profiles, spaces),
+        )
         for name, count in counts.items()
     ]
+
+
+def lane_of_pair(name: str, profiles: Sequence[BuiltProfile], sources: int = 0) -> Lane:
+    """Where the run of a pair has its place."""
+    if sources > _MUCH:
+        return "bulk"
+    providers = {built.profile.provider for built in profiles if built.profile.name == name}
+    return "quick" if providers <= _ON_THIS_MACHINE else "outside"
+
+
+def rank_of_pair(name: str, profiles: Sequence[BuiltProfile], spaces: Sequence[Space]) -> Rank:
+    """The best of what a profile is to the tenant's bots. Where nothing serves yet, the first built will."""
+    mine = {built.space_id: built.id for built in profiles if built.profile.name == name}
+    of_mine = [space for space in spaces if space.id in mine]
+    if any(space.active_profile_id in (None, mine[space.id]) for space in of_mine):
+        return "serving"
+    return "canary" if any(space.canary_profile_id == mine[space.id] for space in of_mine) else "candidate"

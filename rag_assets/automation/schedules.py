@@ -2,14 +2,13 @@
 
 # No `from __future__ import annotations`: Dagster reads the annotations of this file as objects.
 
-import warnings
-
 import dagster as dg
 
-from rag_assets.automation.jobs import EVAL_JOB, eval_gate
+from rag_assets.automation.jobs import EVAL_JOB, eval_gate, run_request
 from rag_assets.errors import DatabaseUnavailable
 from rag_assets.partitions import TENANT_TAG, ensure_partitions, pair_key
 from rag_assets.resources import Postgres
+from rag_assets.runs.lanes import LANE_TAG, longest_s
 from rag_assets.store.evals import pairs_to_evaluate
 
 
@@ -32,12 +31,14 @@ def nightly_eval(context: dg.ScheduleEvaluationContext, postgres: Postgres) -> l
 
 
 def _request(tenant: str, profile: str, day: str) -> dg.RunRequest:
-    with warnings.catch_warnings():
-        # Dagster puts this tag on runs of pairs itself, and warns where anybody else does.
-        warnings.filterwarnings("ignore", message="Non-compliant tag keys")
-        return dg.RunRequest(
-            job_name=EVAL_JOB,
-            run_key=f"nightly:{tenant}:{profile}:{day}",
-            partition_key=pair_key(tenant, profile),
-            tags={TENANT_TAG: tenant, "rag/reason": "nightly"},
-        )
+    return run_request(
+        job_name=EVAL_JOB,
+        run_key=f"nightly:{tenant}:{profile}:{day}",
+        partition_key=pair_key(tenant, profile),
+        tags={
+            TENANT_TAG: tenant,
+            LANE_TAG: "evals",
+            "dagster/max_runtime": str(longest_s("evals")),
+            "rag/reason": "nightly",
+        },
+    )

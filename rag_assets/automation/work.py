@@ -9,17 +9,23 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from pydantic import BaseModel, ValidationError
 
-MAX_TRIES = 8
-FIRST_RETRY_S = 60
+from rag_assets.runs.lanes import Lane
+from rag_assets.store.attempts import FIRST_PAUSE_S, FailedWork
+
 # What a successful run has left undone, such as a file that may not be read, is tried again this much later.
 REMAINDER_RETRY_S = 3600
+# A run that takes longer is in nobody's way the next time.
+SLOW_RUN_S = 60.0
 
 Outcome = Literal["open", "success", "failure"]
+# What serves comes first, then what serves a part or may serve next; what is broken comes last.
+Rank = Literal["serving", "canary", "candidate"]
+_RANKS: tuple[Rank, ...] = ("serving", "canary", "candidate")
 
 
 @dataclass(frozen=True)
@@ -30,10 +36,35 @@ class PendingWork:
     profile: str | None
     digest: str
     reason: str = ""
+    lane: Lane = "quick"
+    rank: Rank = "serving"
+    failed: FailedWork | None = None  # how the attempts before this one ended
 
     @property
     def name(self) -> str:
         return f"pair:{self.tenant}:{self.profile}" if self.profile else f"sources:{self.tenant}"
+
+    @property
+    def order(self) -> tuple[bool, bool, int, str]:
+        """Sources first: a tenant whose files are about to be read again has its pairs built after that."""
+        return (self.failed is not None, self.profile is not None, _RANKS.index(self.rank), self.name)
+
+    @property
+    def after(self) -> str:
+        """Runs of one value wait for each other: what serves never waits for what does not, or is broken."""
+        aside = self.failed is not None or self.rank != "serving"
+        return f"{self.tenant}/aside" if aside else self.tenant
+
+    @property
+    def priority(self) -> int:
+        """Of its run in the queue, as `dagster/priority` takes it."""
+        return 0 if self.failed else 2 if self.rank == "serving" else 1
+
+
+def in_lane(work: PendingWork, slow: Mapping[str, float]) -> PendingWork:
+    """The work in the lane that its past tells: what was slow has much to do, what has failed takes one place."""
+    lane = "bulk" if work.lane == "quick" and slow.get(work.name, 0.0) > SLOW_RUN_S else work.lane
+    return replace(work, lane="retry" if work.failed and lane != "bulk" else lane)
 
 
 @dataclass(frozen=True)
@@ -48,13 +79,19 @@ class SensorMemory(BaseModel):
     """What the sensor keeps from one tick to the next.
 
     Attributes:
-        seen: the work that was waiting at the last tick, by name: its digest, and when it was first seen,
-            in milliseconds since the epoch.
-        looked: when each remote root was listed, by id, in seconds since the epoch.
+        seen: the work that was waiting when its tenant was last looked at, by name: its digest, and when it was first
+            seen, in milliseconds since the epoch.
+        resume: the tenant with which the next tick begins.
+        noted: until when the ends of runs have been noted, in seconds since the epoch; `noted_runs` are those that
+            ended shortly before, with the time.
+        slow: how long the last run of a piece of work took, by name, in seconds; only of those that were slow.
     """
 
     seen: dict[str, tuple[str, int]] = {}
-    looked: dict[str, int] = {}
+    resume: str = ""
+    noted: float = 0.0
+    noted_runs: dict[str, float] = {}
+    slow: dict[str, float] = {}
 
     @classmethod
     def load(cls, cursor: str | None) -> SensorMemory:
@@ -65,12 +102,18 @@ class SensorMemory(BaseModel):
             return cls()
 
 
+def rotated(names: Sequence[str], first: str) -> list[str]:
+    """The sorted names, beginning with `first` or the next one after it."""
+    ordered = sorted(names)
+    return [name for name in ordered if name >= first] + [name for name in ordered if name < first]
+
+
 def note(
     memory: SensorMemory, works: Iterable[PendingWork], unknown: Iterable[str], now: float
 ) -> dict[str, tuple[str, int]]:
     """`SensorMemory.seen` after a tick: work that was there before keeps the time when it was first seen.
 
-    Tenants in `unknown` could not be looked at, and what was known of them stays.
+    Tenants in `unknown` were not looked at, and what was known of them stays.
     """
     unknown = set(unknown)
     kept = {name: entry for name, entry in memory.seen.items() if name.split(":")[1] in unknown}
@@ -91,30 +134,33 @@ def digest(parts: Iterable[object]) -> str:
     return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def next_attempt(attempts: Sequence[Attempt], now: float) -> int | None:
-    """The number of the attempt that is due now (0 the first), or None to wait.
+def next_try(failed: FailedWork, key: str) -> float:
+    """When work that has failed is tried again, in seconds since the epoch.
 
-    Failures are followed by pauses of 1, 2, 4 ... minutes and end after eight tries in a row.
+    Other work than what was tried, such as a file that has been mended, does not wait for the pauses of that: only for
+    the first one, so that nothing is asked for more often than once a minute.
     """
+    until = failed.next_try_at.timestamp()
+    return until if failed.work == key else min(until, failed.last_at.timestamp() + FIRST_PAUSE_S)
+
+
+def next_attempt(attempts: Sequence[Attempt], now: float) -> int | None:
+    """The number of the attempt (0 the first) that is due now at work that has not failed, or None to wait."""
     if any(attempt.outcome == "open" for attempt in attempts):
         return None
     if not attempts:
         return 0
-    ordered = sorted(attempts, key=lambda attempt: attempt.ended)
-    failures = 0
-    for attempt in reversed(ordered):
-        if attempt.outcome != "failure":
-            break
-        failures += 1
-    if failures >= MAX_TRIES:
-        return None
-    pause = FIRST_RETRY_S * 2 ** (failures - 1) if failures else REMAINDER_RETRY_S
-    return len(attempts) if now - ordered[-1].ended >= pause else None
+    return len(attempts) if now - max(attempt.ended for attempt in attempts) >= REMAINDER_RETRY_S else None
 
 
 def run_key(key: str, attempt: int) -> str:
     """The run key of one attempt at a piece of work."""
     return key if attempt == 0 else f"{key}:retry-{attempt}"
+
+
+def retry_key(key: str, failed: FailedWork) -> str:
+    """The run key of the attempt after one that failed."""
+    return f"{key}:after-{failed.run_id}"
 
 
 @dataclass(frozen=True)
@@ -139,10 +185,11 @@ class Busy:
 
 @dataclass
 class Look:
-    """What a tick found out about one tenant or all of them."""
+    """What was found out about one tenant or all of them; `began` in seconds since the epoch."""
 
     works: list[PendingWork] = field(default_factory=list)
     roots: int = 0
     pairs: set[tuple[str, str]] = field(default_factory=set)  # enabled pairs of tenant and profile
     warnings: list[str] = field(default_factory=list)
-    looked: dict[str, int] = field(default_factory=dict)
+    failed: list[FailedWork] = field(default_factory=list)
+    began: float = 0.0

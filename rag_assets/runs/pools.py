@@ -13,11 +13,16 @@ from sqlalchemy.exc import IntegrityError
 from rag_assets.settings import load_settings
 
 EMBEDDING_POOL = "embedding"
-DEFAULT_SLOTS = 2
+# More than go on at once beside each other (the lanes of dagster.yaml): a slot that a provider which does not answer
+# holds is missing to all tenants, so that only who sets a number has a limit.
+DEFAULT_SLOTS = 16
+_FORMER_DEFAULT = 2
 
 
 def prepare_pool(instance: dg.DagsterInstance) -> None:
-    """Give the pool the slots that `RAG_EMBEDDING_POOL` says, else 2 unless somebody has given it others.
+    """Give the pool the slots that `RAG_EMBEDDING_POOL` says, else 16 unless somebody has given it others.
+
+    Two were the default once, and are not taken for somebody's choice.
 
     Raises:
         UsageError: the variable is no number from 1 to 1000.
@@ -27,7 +32,7 @@ def prepare_pool(instance: dg.DagsterInstance) -> None:
     if not storage.supports_global_concurrency_limits:
         return
     found = {limit.name: limit.limit for limit in storage.get_pool_limits()}.get(EMBEDDING_POOL)
-    if found is None or wanted not in (None, found):
+    if found in (None, _FORMER_DEFAULT) or wanted not in (None, found):
         with suppress(IntegrityError):  # another process is setting it, for the first time as well
             storage.set_concurrency_slots(EMBEDDING_POOL, wanted or DEFAULT_SLOTS)
 

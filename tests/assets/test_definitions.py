@@ -37,7 +37,7 @@ def test_the_assets_depend_on_each_other_as_drawn() -> None:
 def test_jobs_checks_schedules_and_sensors_keep_their_names() -> None:
     graph = defs.resolve_asset_graph()
     jobs = {job.name for job in defs.resolve_all_job_defs() if not job.name.startswith("__")}
-    assert jobs == {"ingest_sources", "ingest_pair", "eval_gate", "promote_profile"}
+    assert jobs == {"ingest_sources", "ingest_pair", "eval_gate", "promote_profile", "watch_batches"}
     assert {key.to_user_string() for key in graph.asset_check_keys} == {
         "sources:sources_readable",
         "sources:no_mass_loss",
@@ -53,7 +53,8 @@ def test_jobs_checks_schedules_and_sensors_keep_their_names() -> None:
     assert sensor.minimum_interval_seconds == 5
     batches = defs.resolve_sensor_def("embedding_batches")
     assert batches.default_status == dg.DefaultSensorStatus.RUNNING
-    assert (batches.minimum_interval_seconds, batches.job_name) == (60, "ingest_pair")
+    assert batches.minimum_interval_seconds == 60
+    assert {job.name for job in batches.jobs} == {"ingest_pair", "watch_batches"}
 
 
 def test_every_asset_says_what_it_is_whose_it_is_and_what_it_is_made_of() -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -8,8 +10,7 @@ import dagster as dg
 import psycopg
 import pytest
 
-from rag_assets.automation import work as decisions
-from rag_assets.automation.embedding_batches import embedding_batches
+from rag_assets.automation.embedding_batches import WATCH_JOB, embedding_batches, watch_batches
 from rag_assets.automation.jobs import PAIR_JOB, SOURCES_JOB
 from rag_assets.embedding import registry
 from rag_assets.embedding.providers.google import GoogleEmbedder
@@ -51,10 +52,45 @@ def batches(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[Batches]:
 
 
 def tick(world: World) -> list[dg.RunRequest] | str:
-    """One tick of the sensor: what it requests, or why it requests nothing."""
-    context = dg.build_sensor_context(instance=world.instance)
+    """A tick after the run that looks at the jobs."""
+    watch(world)
+    return ask(world)
+
+
+def ask(world: World, looked_s_ago: float = 0.0) -> list[dg.RunRequest] | str:
+    """One tick: what it requests, or why it requests nothing."""
+    cursor = json.dumps({"acme": time.time() - looked_s_ago})
+    context = dg.build_sensor_context(instance=world.instance, cursor=cursor)
     result: Any = embedding_batches(context, postgres=Postgres(url=world.database.url))
-    return result.skip_message or "" if isinstance(result, dg.SkipReason) else result.run_requests
+    if isinstance(result, dg.SkipReason):
+        return result.skip_message or ""
+    return result.run_requests or result.skip_reason.skip_message
+
+
+def watch(world: World) -> None:
+    """The run that looks at a tenant's jobs."""
+    watch_batches.execute_in_process(
+        partition_key="acme",
+        resources={"postgres": Postgres(url=world.database.url)},
+        instance=world.instance,
+    )
+
+
+def test_the_sensor_asks_no_provider_and_has_a_run_ask_more_seldom_the_older_a_job_is(
+    world: World, batches: Batches
+) -> None:
+    before = len(batches.google.arrived)
+    (request,) = ask(world, looked_s_ago=3600)
+    assert isinstance(request, dg.RunRequest)
+    assert (request.job_name, request.tags[TENANT_TAG]) == (WATCH_JOB, "acme")
+    assert ask(world, looked_s_ago=30) == "no batch job has ended yet, of 1 tenants"
+    with psycopg.connect(world.database.url) as connection:
+        connection.execute("UPDATE rag.embedding_jobs SET created_at = now() - interval '1 hour'")
+    assert isinstance(ask(world, looked_s_ago=350), str)
+    assert isinstance(ask(world, looked_s_ago=370), list)
+    assert len(batches.google.arrived) == before
+    watch(world)
+    assert len(batches.google.arrived) > before
 
 
 @pytest.mark.slow
@@ -111,20 +147,21 @@ def test_a_pair_or_tenant_that_is_busy_is_left_alone(world: World, batches: Batc
     assert "waiting for a run that is under way" in str(tick(world))
 
 
-def test_a_run_that_failed_to_collect_is_asked_for_again_under_another_key(
-    world: World, batches: Batches, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_that_failed_to_collect_is_asked_for_again_under_another_key(world: World, batches: Batches) -> None:
     batches.finish()
     (request,) = tick(world)
     assert isinstance(request, dg.RunRequest)
-    failed = dg.DagsterRun(job_name=PAIR_JOB, tags=request.tags, status=dg.DagsterRunStatus.STARTED)
+    tags = {**request.tags, "dagster/partition/profile": BATCH_PROFILE.name}
+    failed = dg.DagsterRun(job_name=PAIR_JOB, tags=tags, status=dg.DagsterRunStatus.STARTED)
     world.instance.add_run(failed)
     world.instance.report_run_failed(failed)
+    world.tick()  # notes how it ended
     assert "next try" in str(tick(world))
-    monkeypatch.setattr(decisions, "FIRST_RETRY_S", 0)
+    with world.database.work("acme") as connection:
+        connection.execute("UPDATE rag.work_attempts SET next_try_at = now()")
     (again,) = tick(world)
     assert isinstance(again, dg.RunRequest)
-    assert again.run_key == f"{request.run_key}:retry-1"
+    assert again.run_key == f"{request.run_key}:after-{failed.run_id}"
 
 
 def test_a_job_of_a_retired_profile_waits_for_one_of_the_same_model(world: World, batches: Batches) -> None:
@@ -150,7 +187,7 @@ def test_without_open_jobs_no_tenant_is_looked_at(world: World) -> None:
     with psycopg.connect(world.database.url, autocommit=True) as connection:
         # Whatever reads the table itself, and not through the function that names the tenants, fails from here on.
         connection.execute("REVOKE ALL ON rag.embedding_jobs FROM rag_ingest")
-    assert tick(world) == "no batch job is open"
+    assert ask(world) == "no batch job is open"
 
 
 def test_a_database_that_does_not_answer_is_a_reason_to_skip(tmp_path: Path) -> None:

@@ -4,13 +4,13 @@ import os
 import socket
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import psycopg
 import pytest
 
 from rag_assets.automation import history, pending
-from rag_assets.automation import work as decisions
 from rag_assets.automation.jobs import PAIR_JOB, SOURCES_JOB
 from rag_assets.automation.new_sources import new_sources
 from rag_assets.partitions import TENANT_TAG, pair_key
@@ -24,6 +24,12 @@ QUIET = "nothing new under"
 
 def pair_request(tenant: str) -> tuple[str, str]:
     return (PAIR_JOB, pair_key(tenant, PROFILE.name))
+
+
+def due_now(world: World, tenant: str) -> None:
+    """What has failed has waited for long enough."""
+    with world.database.work(tenant) as connection:
+        connection.execute("UPDATE rag.work_attempts SET next_try_at = now()")
 
 
 def settle(world: World) -> None:
@@ -122,9 +128,7 @@ def test_a_file_that_cannot_be_parsed_does_not_keep_the_sensor_busy(world: World
     assert world.served("acme") == ["The pump is dry."]
 
 
-def test_a_failed_run_is_tried_again_after_a_pause_under_another_key(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_run_is_tried_again_after_a_pause_under_another_key(world: World) -> None:
     root = world.tenant("acme")
     (root / "a.txt").write_text("The pump is dry.")
     (request,) = world.tick()
@@ -133,18 +137,16 @@ def test_a_failed_run_is_tried_again_after_a_pause_under_another_key(
     world.instance.add_run(run)
     world.instance.report_run_failed(run)
     assert isinstance(world.tick(), str), "a failure is followed by a pause"
-    monkeypatch.setattr(decisions, "FIRST_RETRY_S", 0)
+    due_now(world, "acme")
     (again,) = world.tick()
     assert isinstance(again, dg.RunRequest)
-    assert again.run_key == f"{request.run_key}:retry-1"
+    assert again.run_key == f"{request.run_key}:after-{run.run_id}"
     world.obey([again])
     settle(world)
     assert world.served("acme") == ["The pump is dry."]
 
 
-def test_a_run_whose_process_was_killed_is_noticed_and_done_again(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_whose_process_was_killed_is_noticed_and_done_again(world: World) -> None:
     root = world.tenant("acme")
     (root / "a.txt").write_text("The pump is dry.")
     (request,) = world.tick()
@@ -155,8 +157,8 @@ def test_a_run_whose_process_was_killed_is_noticed_and_done_again(
         status=dg.DagsterRunStatus.STARTED,
     )
     world.instance.add_run(killed)
-    monkeypatch.setattr(decisions, "FIRST_RETRY_S", 0)
     assert isinstance(world.tick(), str), "it is only now known to have failed"
+    due_now(world, "acme")
     assert keys(world.tick()) == [(SOURCES_JOB, "acme")]
     found = world.instance.get_run_by_id(killed.run_id)
     assert found is not None
@@ -174,6 +176,8 @@ def test_a_pair_whose_run_failed_after_publication_is_finished(world: World) -> 
     )
     world.instance.add_run(failed)
     world.instance.report_run_failed(failed)
+    assert isinstance(world.tick(), str)
+    due_now(world, "acme")
     requested = world.tick()
     assert keys(requested) == [pair_request("acme")]
     world.obey(requested)
@@ -226,13 +230,6 @@ def test_partitions_of_new_tenants_and_profiles_are_added_with_the_request(world
     assert added == {"tenant": ["acme"], "profile": [PROFILE.name]}
 
 
-def test_remote_roots_are_not_listed_at_every_tick() -> None:
-    assert pending.is_remote("https://example.com/page")
-    assert pending.is_remote("s3://bucket/folder")
-    assert not pending.is_remote("/srv/docs")
-    assert not pending.is_remote("file:///srv/docs")
-
-
 def test_a_pair_that_a_command_line_is_about_to_build_is_left_to_it(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -244,12 +241,20 @@ def test_a_pair_that_a_command_line_is_about_to_build_is_left_to_it(
     assert keys(world.tick()) == [pair_request("acme")]
 
 
-def test_quiet_ticks_read_no_file(world: World) -> None:
+def test_quiet_ticks_read_no_file(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     root = world.tenant("acme")
-    path = root / "a.txt"
-    path.write_text("The pump is dry.")
+    (root / "a.txt").write_text("The pump is dry.")
     settle(world)
-    # An access time older than the modification is renewed at a read, even on a file system mounted relatime.
-    os.utime(path, ns=(10**18, path.stat().st_mtime_ns))
+    read: list[str] = []
+    opened = Path.open
+
+    def noted(path: Path, *words: Any, **named: Any) -> Any:
+        read.append(str(path))
+        return opened(path, *words, **named)
+
+    monkeypatch.setattr(Path, "open", noted)
     assert isinstance(world.tick(), str)
-    assert path.stat().st_atime_ns == 10**18
+    assert [path for path in read if path.startswith(str(root))] == []
+    (root / "b.txt").write_text("The valve is shut.")
+    world.obey(world.tick())
+    assert str(root / "b.txt") in read, "a run reads it"

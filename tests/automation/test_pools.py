@@ -16,7 +16,7 @@ from rag_assets.embedding.profiles import ProviderOptions, make_profile
 from rag_assets.errors import UsageError
 from rag_assets.launch.ingest import materialize_ingest
 from rag_assets.launch.instance import dagster_instance
-from rag_assets.runs.pools import EMBEDDING_POOL, free_slots_of_ended_runs, prepare_pool
+from rag_assets.runs.pools import DEFAULT_SLOTS, EMBEDDING_POOL, free_slots_of_ended_runs, prepare_pool
 from rag_assets.settings import bundled, load_settings
 from rag_assets.store.profiles import add_spec
 from tests.support.dagster_world import PROFILE, World
@@ -35,7 +35,10 @@ def test_the_step_that_embeds_takes_a_slot_and_no_default_is_set_for_pools() -> 
 
 def test_the_pool_has_the_slots_that_were_asked_for(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     with dagster_instance(load_settings()) as instance:
-        assert _slots(instance) == 2
+        assert _slots(instance) == DEFAULT_SLOTS
+        instance.event_log_storage.set_concurrency_slots(EMBEDDING_POOL, 2)  # as an earlier version did by itself
+        prepare_pool(instance)
+        assert _slots(instance) == DEFAULT_SLOTS
         instance.event_log_storage.set_concurrency_slots(EMBEDDING_POOL, 5)  # as somebody does in the UI
         prepare_pool(instance)
         assert _slots(instance) == 5

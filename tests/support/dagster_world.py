@@ -13,7 +13,9 @@ import dagster as dg
 import pytest
 
 from rag_assets import resources
+from rag_assets.automation import new_sources as new_sources_module
 from rag_assets.automation.jobs import PAIR_JOB, SOURCES_JOB
+from rag_assets.automation.looks import Looks
 from rag_assets.automation.new_sources import new_sources
 from rag_assets.definitions import defs
 from rag_assets.embedding.profiles import make_profile
@@ -127,6 +129,9 @@ def world_of(server_url: str, template: str, folder: Path, roots: Path | None = 
     database = Database(copy_database(server_url, template, name))
     with pytest.MonkeyPatch.context() as patch, dg.DagsterInstance.ephemeral() as instance:
         patch.setitem(resources._ready, database.url, database)  # whose connections end with the world
+        # However slow this machine is, a tick looks at every tenant.
+        for name, value in (("_BUDGET_S", 60.0), ("_WAIT_S", 60.0), ("_looks", Looks(rest=0.0))):
+            patch.setattr(new_sources_module, name, value)
         patch.setenv("DATABASE_URL", database.url)
         patch.setenv("RAG_STORAGE", str(folder / "storage"))
         patch.setenv("RAG_HOME", str(folder / "home"))

@@ -256,25 +256,32 @@ def note_state(database: Database, job: BatchJob, remote: RemoteJob | None) -> N
         store.change_job(connection, job, remote_state=state, ended=remote is None or remote.outcome != "open")
 
 
+def open_jobs(database: Database, tenant: str) -> list[BatchJob]:
+    """The jobs of a tenant that are at a provider, or on their way, as they were when somebody last asked."""
+    with database.work(tenant) as connection:
+        return [job for job in store.list_jobs(connection, tenant, unfinished=True) if job.is_open]
+
+
+def settled_jobs(database: Database, tenant: str) -> list[BatchJob]:
+    """Those of a tenant's open jobs that a run has to deal with, by what is known of them; no provider is asked."""
+    return [job for job in open_jobs(database, tenant) if job.is_over or _is_stuck(job)]
+
+
 def poll_jobs(database: Database, tenant: str, seconds: float) -> list[BatchJob]:
-    """Look at the open jobs of a tenant, for about so many seconds, and return those that a run has to deal with.
+    """Ask the providers for the open jobs of a tenant, for about so many seconds, and return those that have settled.
 
     One that cannot be looked at now is left for the next time.
     """
     began = time.monotonic()
-    with database.work(tenant) as connection:
-        found = [job for job in store.list_jobs(connection, tenant, unfinished=True) if job.is_open]
     with Remotes(database) as remotes:
-        for job in found:
+        for job in open_jobs(database, tenant):
             if job.remote_name is None or job.is_over or time.monotonic() - began > seconds:
                 continue
             try:
                 note_state(database, job, remotes.of(job.profile)[1].get(job.remote_name, briefly=True))
             except EmbeddingError as error:
                 _log.warning("batch job %s cannot be looked at: %s", job.id, error)
-    with database.work(tenant) as connection:
-        now = store.list_jobs(connection, tenant, unfinished=True)
-    return [job for job in now if job.is_over or _is_stuck(job)]
+    return settled_jobs(database, tenant)
 
 
 def _is_stuck(job: BatchJob) -> bool:
