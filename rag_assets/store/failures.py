@@ -14,6 +14,7 @@ from rag_assets.errors import DatabaseFailed, DatabaseRefused, DatabaseUnavailab
 
 _NO_SCHEMA = (errors.InvalidSchemaName, errors.UndefinedTable, errors.UndefinedColumn, errors.UndefinedFunction)
 _NO_ROLE = re.compile(r'permission denied to set role "(\w+)"')
+_NOT_SET_UP = re.compile(r'role "rag_\w+_login" does not exist')  # a login of the embedded server
 _SEARCHES = re.compile(r"function (search|rag\.search)\b")
 # Before a connection stands, no code tells a server that refuses from one that is away. Each with the way out.
 _REFUSALS = (
@@ -66,6 +67,8 @@ def failure_of(
     if isinstance(error, errors.InvalidCatalogName | errors.InvalidAuthorizationSpecification) or (
         isinstance(error, psycopg.OperationalError) and error.sqlstate is None
     ):
+        if _NOT_SET_UP.search(str(error)):
+            return DatabaseRefused(f"{what} has not been set up ({said}); do that with: rag up")
         for pattern, way_out in _REFUSALS:
             if re.search(pattern, str(error)):
                 return DatabaseRefused(f"{what} cannot be entered ({said}): look at {named}; {way_out}")
