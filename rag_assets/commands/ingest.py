@@ -33,7 +33,7 @@ from rag_assets.embedding.profiles import DEFAULT_PROFILE
 from rag_assets.errors import UsageError
 from rag_assets.ingest.batch_api.backlog import require_batches
 from rag_assets.ingest.plan import Demand, exists, make_plan, price_of
-from rag_assets.ingest.roots import checked_options, forget_unread
+from rag_assets.ingest.roots import checked_options, forget_unread, refuse_moves
 from rag_assets.ingest.start import start
 from rag_assets.settings import Settings, load_settings
 from rag_assets.sources.roots import resolve_roots
@@ -120,7 +120,7 @@ def ingest(
     settings = load_settings()
     with ready_database(settings, makes_home=bool(roots) and not dry_run) as database, shown(silent=as_json):
         if dry_run:
-            return _dry_run(database, tenant, bot, roots, profile, options)
+            return _dry_run(database, tenant, bot, roots, profile, options, as_new)
         _forget(database, tenant, bot, retry_failed, reread)
         flags = IngestFlags(batch, as_new, confirm_loss)
         name, outcome = ingest_roots(database, settings, tenant, bot, roots, profile, flags, options)
@@ -196,8 +196,11 @@ def _dry_run(
     roots: Sequence[str],
     profile: str | None,
     options: Mapping[str, Any],
+    as_new: bool,
 ) -> CommandResult:
     name = _checked_profile(database, tenant, bot, roots, profile)
+    if not as_new:
+        refuse_moves(database, tenant, bot, roots, options)
     with database.work() as connection:
         spec = get_spec(connection, name)
     plan = make_plan(database, tenant, bot, roots, Demand(database, tenant, spec), options)

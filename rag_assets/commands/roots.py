@@ -30,6 +30,7 @@ from rag_assets.errors import UsageError
 from rag_assets.ingest import roots as changes
 from rag_assets.sources.options import DEFAULT_OPTIONS
 from rag_assets.sources.roots import resolve_roots
+from rag_assets.sources.secrets import shown
 from rag_assets.store.roots import Root, list_roots, set_options
 from rag_assets.store.tenants import spaces_of
 
@@ -107,7 +108,7 @@ def set_command(
     with ready_database() as database, database.work(tenant) as connection:
         found = changes.find_root(connection, tenant, bot, root)
         stored = set_options(connection, found, options)
-    payload = {"tenant": tenant, "bot": bot, "root": found.uri, "options": stored.model_dump(mode="json")}
+    payload = {"tenant": tenant, "bot": bot, "root": shown(found.uri), "options": stored.model_dump(mode="json")}
     return CommandResult(payload, lambda console: _show_options(console, payload))
 
 
@@ -128,7 +129,7 @@ def remove(
     with ready_database() as database:
         with database.work(tenant) as connection:
             found = changes.find_root(connection, tenant, bot, root)
-        payload: dict[str, Any] = {"tenant": tenant, "bot": bot, "root": found.uri, "dry_run": dry_run}
+        payload: dict[str, Any] = {"tenant": tenant, "bot": bot, "root": shown(found.uri), "dry_run": dry_run}
         if dry_run:
             payload["withdrawn"] = changes.count_removed(database, found)
             return CommandResult(payload, lambda console: _say(console, _removal(payload, "would be withdrawn")))
@@ -154,7 +155,7 @@ def move(
         with database.work(tenant) as connection:
             found = changes.find_root(connection, tenant, bot, old)
         moved = changes.move_root(database, found, uri)
-    payload = {"tenant": tenant, "bot": bot, "root": uri, "was": found.uri, **vars(moved)}
+    payload = {"tenant": tenant, "bot": bot, "root": shown(uri), "was": shown(found.uri), **vars(moved)}
     return CommandResult(payload, lambda console: _show_move(console, payload))
 
 
@@ -164,8 +165,10 @@ def confirm(root: _Root, tenant: Tenant, bot: Bot, as_json: Json = False) -> Com
         with database.work(tenant) as connection:
             found = changes.find_root(connection, tenant, bot, root)
         withdrawn = changes.confirm_loss(database, found)
-    payload = {"tenant": tenant, "bot": bot, "root": found.uri, "withdrawn": withdrawn}
-    text = f"{withdrawn:,} sources of root {found.uri} are withdrawn" if withdrawn else "nothing of it is held back"
+    payload = {"tenant": tenant, "bot": bot, "root": shown(found.uri), "withdrawn": withdrawn}
+    text = (
+        f"{withdrawn:,} sources of root {payload['root']} are withdrawn" if withdrawn else "nothing of it is held back"
+    )
     return CommandResult(payload, lambda console: _say(console, text))
 
 
@@ -176,7 +179,7 @@ def root_payload(root: Root) -> dict[str, Any]:
     return {
         "id": str(root.id),
         "bot": root.bot,
-        "root": root.uri,
+        "root": shown(root.uri),
         "options": root.options.model_dump(mode="json"),
         **{name: time.isoformat() if time else None for name, time in times.items()},
         "error": root.last_error,
@@ -187,7 +190,7 @@ def root_payload(root: Root) -> dict[str, Any]:
 
 
 def _confirmed(root: Root, sources: int) -> bool:
-    note(f"Remove root {root.uri} of {root.tenant}/{root.bot}, with {sources:,} sources? [y/N]", "bold")
+    note(f"Remove root {shown(root.uri)} of {root.tenant}/{root.bot}, with {sources:,} sources? [y/N]", "bold")
     line = sys.stdin.readline()
     if not line:
         raise UsageError("nobody is there to ask; say --yes to remove without being asked")
@@ -208,7 +211,7 @@ def _show_list(console: Console, roots: Sequence[Root]) -> None:
         entry = root_payload(root)
         table.add_row(
             root.bot,
-            Text(printable(root.uri)),
+            Text(printable(shown(root.uri))),
             f"{root.scanned_at:%Y-%m-%d %H:%M}" if root.scanned_at else "never",
             f"{entry['files']:,}",
             f"{entry['sources']:,}",
@@ -236,8 +239,8 @@ def _show_one(console: Console, payload: dict[str, Any]) -> None:
 def _show_options(console: Console, payload: dict[str, Any]) -> None:
     table = Table("option", "value")
     for name, value in payload["options"].items():
-        shown = ", ".join(value) if isinstance(value, list) else "" if value is None else str(value)
-        table.add_row(name, Text(printable(shown)))
+        text = ", ".join(value) if isinstance(value, list) else "" if value is None else str(value)
+        table.add_row(name, Text(printable(text)))
     console.print(table)
 
 

@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from shlex import quote
 from uuid import UUID
 
 from rag_assets.errors import RootUnreadable
 from rag_assets.ingest.root_changes import RootChanges
 from rag_assets.sources.options import RootOptions
 from rag_assets.sources.scan import RootListing, scan_root
+from rag_assets.sources.secrets import shown
 from rag_assets.store import roots as store
 from rag_assets.store.database import Connection, Database
 from rag_assets.store.roots import Held, Loss, Root
@@ -46,7 +48,7 @@ class HeldLoss:
         return (
             f"{held.sources} of {held.of} sources of root {self.root} of {name} are gone since "
             f"{held.since:%Y-%m-%d %H:%M} and kept, because so many at once look like a fault. Once they are back, the "
-            f"next scan ends this; if they are gone on purpose: rag root confirm {self.root} "
+            f"next scan ends this; if they are gone on purpose: rag root confirm {quote(self.root)} "
             f"--tenant {self.tenant} --bot {self.bot}, or rag ingest with --confirm-loss"
         )
 
@@ -62,7 +64,11 @@ class Losses:
 
 def held_losses(roots: Iterable[Root]) -> list[HeldLoss]:
     """What is held back of these roots since their last scans."""
-    return [HeldLoss(root.tenant, root.bot, root.uri, root.scan.held) for root in roots if root.scan and root.scan.held]
+    return [
+        HeldLoss(root.tenant, root.bot, shown(root.uri), root.scan.held)
+        for root in roots
+        if root.scan and root.scan.held
+    ]
 
 
 def is_implausible(lost: int, of: int, options: RootOptions) -> bool:

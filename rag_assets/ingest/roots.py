@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from types import MappingProxyType
 from typing import Any
 
@@ -19,6 +20,7 @@ from rag_assets.sources.local import to_path
 from rag_assets.sources.options import RootOptions
 from rag_assets.sources.places import base_of, place_in
 from rag_assets.sources.scan import SourceFile, read_file, scan_root
+from rag_assets.sources.secrets import shown
 from rag_assets.store import roots as store
 from rag_assets.store.database import Connection, Database
 from rag_assets.store.profiles import built_profiles
@@ -73,13 +75,13 @@ def find_root(connection: Connection, tenant: str, bot: str, word: str) -> Root:
     for root in roots:
         if names & ({str(root.id)} | _names(root.uri)):
             return root
-    raise unknown("root", word, [root.uri for root in roots], of=f"of bot {bot!r} of tenant {tenant!r}")
+    raise unknown("root", shown(word), [shown(root.uri) for root in roots], of=f"of bot {bot!r} of tenant {tenant!r}")
 
 
 def _names(word: str) -> set[str]:
     """What a root may be called: the word itself, and the path that it is."""
     if "://" in word and not word.lower().startswith("file:"):
-        return {word, word.rstrip("/")}
+        return {word, word.rstrip("/"), shown(word)}
     try:
         path = to_path(word if "://" in word else os.path.abspath(os.path.expanduser(word)))
     except RagError:
@@ -147,7 +149,9 @@ def move_root(database: Database, root: Root, uri: str) -> Moved:
             if (name := place_in(root.uri, before)) in there and there[name].uri != before
         ]
         if known and not pairs:
-            raise UsageError(f"none of the {len(known)} files of root {root.uri} lies under {uri}: that is no move")
+            raise UsageError(
+                f"none of the {len(known)} files of root {shown(root.uri)} lies under {shown(uri)}: that is no move"
+            )
         replaced = store.move_files(connection, root, pairs)
         if other is not None:
             store.merge_root(connection, other, root)
@@ -180,10 +184,11 @@ def refuse_moves(
             continue  # the scan that follows meets it again, and reports it
         for root in roots:
             if _is_moved(root, known[root.id], there):
+                old, new = shown(root.uri), shown(uri)
+                move = f"rag root move {quote(old)} {quote(new)} --tenant {tenant} --bot {bot}"
                 raise RootMoved(
-                    f"root {root.uri} of {tenant}/{bot} is gone, and {uri} holds the same files. If it was moved: rag "
-                    f"root move {root.uri} {uri} --tenant {tenant} --bot {bot}; nothing is embedded again then. If it "
-                    "is another root: rag ingest with --as-new"
+                    f"root {old} of {tenant}/{bot} is gone, and {new} holds the same files. If it was moved: {move}; then "
+                    "nothing is embedded again. If it is another root: rag ingest with --as-new"
                 )
 
 
@@ -225,7 +230,7 @@ def forget_unread(database: Database, tenant: str, bot: str, uris: Iterable[str]
         for root in list_roots(connection, tenant, bot):
             if root.uri in given and root.scan is None and root.last_error and not _has_anything(connection, root):
                 store.drop_root(connection, root)
-                forgotten.append(root.uri)
+                forgotten.append(shown(root.uri))
     return forgotten
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 from rag_assets.errors import RootUnreadable
-from rag_assets.ingest.losses import HeldLoss, Losses, RecordLosses, settle, sources_before
+from rag_assets.ingest.losses import HeldLoss, Losses, RecordLosses, held_losses, settle, sources_before
 from rag_assets.ingest.root_changes import RootChanges, decide, interval_s, skipped_by_reason
 from rag_assets.ingest.staging import FileRead, is_batch, is_same, read_file, staged_sources, stays_forgotten
 from rag_assets.ingest.withdrawal import vanished
@@ -86,6 +86,7 @@ def _sync_root(database: Database, root: Root, report: SyncReport, covered: set[
         listing = scan_root(root.uri, known, root.options)
     except RootUnreadable as error:
         report.unreadable_roots.append(Failure(root.bot, shown(root.uri), str(error)))
+        report.held += held_losses([root])
         with database.work(root.tenant) as connection:
             record_scan(connection, root, str(error), next_in_s=interval_s(root))
         return

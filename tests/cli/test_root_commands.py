@@ -140,6 +140,8 @@ def test_a_moved_folder_is_not_read_as_a_new_root_unless_that_is_said(rag: Rag, 
     kind, message = rag.error("ingest", str(new), *_of("moving"), code=1)
     assert kind == "RootMoved"
     assert f"rag root move {documents} {new} --tenant moving --bot b" in message
+    assert rag.error("ingest", str(new), *_of("moving", "--dry-run"), code=1)[0] == "RootMoved"
+    assert rag.json("ingest", str(new), *_of("moving", "--dry-run", "--as-new"))["files"]["new"] == 2
     assert [root["root"] for root in _roots(rag, "moving")] == [str(documents)]
     rag("root", "move", str(documents), str(new), *_of("moving"))
     done = rag.json("ingest", str(new), *_of("moving"))

@@ -75,6 +75,18 @@ def test_what_comes_back_ends_the_hold_without_being_embedded_again(database: Da
     assert only_root(database).scan == RootScan(files=30, bytes=report.sources.bytes_read, sources=30)
 
 
+def test_what_is_held_back_is_said_also_while_its_root_cannot_be_read(database: Database, root: Path) -> None:
+    ingested(database, root, "acme", THIRTY)
+    away = root.rename(root.parent / "away")
+    root.mkdir()
+    again(database)
+    root.rmdir()
+    report = again(database)
+    assert (len(report.sources.unreadable_roots), held(report), served(database)) == (1, [(30, 30)], 30)
+    away.rename(root)
+    assert held(again(database)) == []
+
+
 def test_what_is_not_back_with_the_rest_is_gone(database: Database, root: Path) -> None:
     ingested(database, root, "acme", THIRTY)
     remove(root, range(20))
