@@ -166,9 +166,7 @@ def confirm(root: _Root, tenant: Tenant, bot: Bot, as_json: Json = False) -> Com
             found = changes.find_root(connection, tenant, bot, root)
         withdrawn = changes.confirm_loss(database, found)
     payload = {"tenant": tenant, "bot": bot, "root": shown(found.uri), "withdrawn": withdrawn}
-    text = (
-        f"{withdrawn:,} sources of root {payload['root']} are withdrawn" if withdrawn else "nothing of it is held back"
-    )
+    text = f"{withdrawn:,} sources are withdrawn" if withdrawn else "nothing of this root is held back"
     return CommandResult(payload, lambda console: _say(console, text))
 
 

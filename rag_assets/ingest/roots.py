@@ -18,6 +18,7 @@ from rag_assets.errors import RagError, RootMoved, RootUnreadable, SourceError, 
 from rag_assets.ingest import losses
 from rag_assets.sources.local import to_path
 from rag_assets.sources.options import RootOptions
+from rag_assets.sources.patterns import patterns_of
 from rag_assets.sources.places import base_of, place_in
 from rag_assets.sources.scan import SourceFile, read_file, scan_root
 from rag_assets.sources.secrets import shown
@@ -53,7 +54,7 @@ def checked_options(changes: Mapping[str, Any]) -> dict[str, Any]:
     try:
         if encoding is not None:
             codecs.lookup(encoding)
-        RootOptions.model_validate(dict(changes))
+        patterns_of(RootOptions.model_validate(dict(changes)))
     except LookupError as error:
         raise UsageError(f"no encoding is called {encoding!r}; known are utf-8, cp1252, gb18030 and so on") from error
     except ValidationError as error:
@@ -184,12 +185,16 @@ def refuse_moves(
             continue  # the scan that follows meets it again, and reports it
         for root in roots:
             if _is_moved(root, known[root.id], there):
-                old, new = shown(root.uri), shown(uri)
-                move = f"rag root move {quote(old)} {quote(new)} --tenant {tenant} --bot {bot}"
-                raise RootMoved(
-                    f"root {old} of {tenant}/{bot} is gone, and {new} holds the same files. If it was moved: {move}; then "
-                    "nothing is embedded again. If it is another root: rag ingest with --as-new"
-                )
+                raise _moved(root, uri)
+
+
+def _moved(root: Root, uri: str) -> RootMoved:
+    old, new = shown(root.uri), shown(uri)
+    return RootMoved(
+        f"root {old} of {root.tenant}/{root.bot} is gone, and {new} holds the same files. If it was moved: "
+        f"rag root move {quote(old)} {quote(new)} --tenant {root.tenant} --bot {root.bot}; nothing is embedded again "
+        "then. If it is another root: rag ingest with --as-new"
+    )
 
 
 def _places(root: str, files: Iterable[SourceFile]) -> dict[str, SourceFile]:

@@ -174,6 +174,25 @@ def test_the_limit_of_a_root_is_its_own(database: Database, root: Path) -> None:
     assert (held(again(database)), served(database)) == ([], 0)
 
 
+@pytest.mark.parametrize("options", [{"exclude": ("part*/",)}, {"include": ("*.txt",)}])
+def test_what_the_options_of_a_root_leave_out_is_not_lost(
+    database: Database, root: Path, options: dict[str, tuple[str, ...]]
+) -> None:
+    ingested(database, root, "acme", THIRTY)
+    with database.work("acme") as connection:
+        set_options(connection, only_root(database), options)
+    report = again(database)
+    assert (held(report), report.sources.deleted, served(database)) == ([], 30, 0)
+
+
+def test_what_a_file_of_patterns_leaves_out_all_at_once_is_held_back(database: Database, root: Path) -> None:
+    ingested(database, root, "acme", THIRTY)
+    (root / ".ragignore").write_text("*.md\n")
+    assert (held(again(database)), served(database)) == ([(30, 30)], 30)
+    (root / ".ragignore").unlink()
+    assert (held(again(database)), served(database)) == ([], 30)
+
+
 def test_held_sources_are_withdrawn_as_soon_as_that_is_confirmed(database: Database, root: Path) -> None:
     ingested(database, root, "acme", THIRTY)
     remove(root, range(30))
