@@ -14,7 +14,6 @@ from rag_assets.partitions import tenants
 from rag_assets.printing import printable
 from rag_assets.resources import Postgres
 from rag_assets.runs.reports import hand_over
-from rag_assets.sources.secrets import shown
 from rag_assets.store.overview import BotSources, FailedSource, failed_sources, sources_by_bot
 from rag_assets.store.roots import Root, RootScan, list_roots
 
@@ -84,7 +83,7 @@ def _root_row(root: Root) -> dict[str, str | int]:
     skipped = [f"{reason}: {one.count} ({', '.join(one.examples)})" for reason, one in scan.skipped.items()]
     return {
         "bot": root.bot,
-        "root": shown(root.uri),
+        "root": root.shown,
         "last scan": f"{root.scanned_at:%Y-%m-%d %H:%M:%S}" if root.scanned_at else "never",
         "next scan": f"{root.next_scan_at:%Y-%m-%d %H:%M:%S}" if root.next_scan_at else "at each look",
         "files": scan.files,

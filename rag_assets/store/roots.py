@@ -13,6 +13,7 @@ from psycopg.types.json import Jsonb
 from pydantic import BaseModel, ConfigDict
 
 from rag_assets.sources.options import DEFAULT_OPTIONS, RootOptions
+from rag_assets.sources.secrets import shown
 from rag_assets.store.database import Connection, Database
 from rag_assets.store.sql import query, rows, scalar, scalars
 from rag_assets.store.tenants import spaces_of
@@ -82,6 +83,11 @@ class Root:
     scanned_at: datetime | None = None
     next_scan_at: datetime | None = None
     last_error: str | None = None
+
+    @property
+    def shown(self) -> str:
+        """The uri without secrets."""
+        return shown(self.uri)
 
 
 def _root(options: dict[str, Any], scan: dict[str, Any] | None, **columns: Any) -> Root:
