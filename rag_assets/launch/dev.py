@@ -19,7 +19,7 @@ from rag_assets.launch.services import TOKEN
 from rag_assets.launch.webserver import is_loopback
 from rag_assets.settings import Settings
 
-_STOP_TIMEOUT_S = 30.0
+_STOP_TIMEOUT_S = 60.0
 _CODE = Path(__file__).resolve().parents[2]  # where `rag_assets` is imported from, and nothing else is looked for
 _WORKSPACE = """\
 load_from:
@@ -81,7 +81,7 @@ def _require_port(host: str, port: int) -> None:
 def run_child(*arguments: str, environment: Mapping[str, str]) -> int:
     """Run a process of Python to its end, pass SIGINT and SIGTERM on to it, and return its exit code.
 
-    One that does not end within 30 s of being told to is killed with all that it started.
+    One that does not end within 60 s of being told to is killed with all that it started.
     """
     told: list[tuple[float, int]] = []
     # Handlers first: a child started while a signal is ignored, as by `&` in a script, would ignore it too.

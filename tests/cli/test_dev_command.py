@@ -107,7 +107,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
                 time.sleep(0.5)
         yield found
         process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=90) in (0, 130)
+        assert process.wait(timeout=150) in (0, 130)
         assert "Traceback" not in found.said
     finally:
         stop_server(home)
