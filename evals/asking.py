@@ -21,9 +21,10 @@ _WARM_UP = 3  # queries asked before anything is timed: they load models and fil
 
 @dataclass(frozen=True)
 class RunSettings:
-    """How queries are put: `depth` chunks each; weight of the dense list and kind of fusion in hybrid mode."""
+    """How queries are put: `depth` chunks each; weight of the dense list (None: as searches of the profile have it) and
+    kind of fusion in hybrid mode."""
 
-    dense_weight: float = 0.5
+    dense_weight: float | None = None
     fusion: Fusion = "minmax"
     depth: int = 100
 

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, replace
+from typing import Any
 
 from evals.asking import RunSettings, ask_all, target_of
 from evals.datasets import EvalSet
 from evals.gate import METRIC
+from evals.labels import Labels
 from evals.metrics import Evaluation, evaluate
 from evals.naming import labels_of
 from evals.significance import Comparison, compare
 from rag_assets.errors import UsageError
+from rag_assets.retrieval.retrievers import DEFAULT_WEIGHT
 from rag_assets.store.database import Database
 
 WEIGHTS = tuple(number / 10 for number in range(11))
-DEFAULT_WEIGHT = RunSettings().dense_weight
+ALPHA = 0.05
 _TIE_BREAKER = "ndcg@10"
 
 
@@ -31,6 +34,36 @@ class Tuned:
     tuned: Evaluation
     default: Evaluation
     comparison: Comparison
+
+    @property
+    def is_proven(self) -> bool:
+        """Whether the weight is better than the default on queries that it was not chosen by."""
+        return self.comparison.diff > 0 and self.comparison.p_value <= ALPHA
+
+    @property
+    def conclusion(self) -> str:
+        """What follows, in a sentence."""
+        found = (
+            f"{METRIC} {self.comparison.mean_b:.4f} beside {self.comparison.mean_a:.4f} of the default on "
+            f"{len(self.tuned.query_ids)} queries of the other half, p = {self.comparison.p_value:.3f}"
+        )
+        if self.weight == DEFAULT_WEIGHT:
+            return f"keep the default: no other weight did better on the tuning half than {DEFAULT_WEIGHT:g}"
+        if self.is_proven:
+            return f"use {self.weight:g}: {found}"
+        return f"keep the default of {DEFAULT_WEIGHT:g}: {self.weight:g} is not proven to be better, {found}"
+
+    def evidence(self, evalset: EvalSet) -> dict[str, Any]:
+        """What the weight rests on, to be stored with it."""
+        return {
+            "labelled_set": evalset.content_hash,
+            "metric": METRIC,
+            "queries": len(self.tuned.query_ids),
+            "tuned": self.comparison.mean_b,
+            "default": self.comparison.mean_a,
+            "p_value": self.comparison.p_value,
+            "is_proven": self.is_proven,
+        }
 
 
 def halves(evalset: EvalSet) -> tuple[EvalSet, EvalSet]:
@@ -51,12 +84,14 @@ def tune(
         ProfileNotReady: the profile is not completely built.
     """
     settings = settings or RunSettings()
+    labels = labels_of(database, tenant, bot, evalset)
+    evalset = labels.counted(evalset)
     to_tune, held_out = halves(evalset)
     if not to_tune.queries or not held_out.queries:
         raise UsageError(f"{len(evalset.judged)} judged queries cannot be split into two halves; label more of them")
-    tuning = _evaluations(database, tenant, bot, profile, to_tune, settings, WEIGHTS)
+    tuning = _evaluations(database, tenant, bot, profile, to_tune, labels, settings, WEIGHTS)
     best = max(WEIGHTS, key=lambda weight: _quality(tuning[weight], weight))
-    shown = _evaluations(database, tenant, bot, profile, held_out, settings, tuple({best, DEFAULT_WEIGHT}))
+    shown = _evaluations(database, tenant, bot, profile, held_out, labels, settings, tuple({best, DEFAULT_WEIGHT}))
     compared = compare(shown[DEFAULT_WEIGHT], shown[best], METRIC)
     return Tuned(best, tuning, shown[best], shown[DEFAULT_WEIGHT], compared)
 
@@ -72,6 +107,7 @@ def _evaluations(
     bot: str,
     profile: str,
     evalset: EvalSet,
+    labels: Labels,
     settings: RunSettings,
     weights: tuple[float, ...],
 ) -> dict[float, Evaluation]:
@@ -79,6 +115,5 @@ def _evaluations(
         target_of(database, tenant, bot, profile, "hybrid", replace(settings, dense_weight=weight))
         for weight in weights
     ]
-    labels = labels_of(database, tenant, bot, evalset)
     answers = ask_all(evalset, targets, settings.depth, "try weights", labels)
     return {weight: evaluate(evalset, heard.run) for weight, heard in zip(weights, answers, strict=True)}

@@ -21,7 +21,7 @@ from rag_assets.commands.bars import shown
 from rag_assets.commands.ingest import ingest_roots, outcome_payload, show_outcome
 from rag_assets.commands.search import search_bot, show_results
 from rag_assets.commands.session import ready_database
-from rag_assets.commands.shell import guarded, stdout_console
+from rag_assets.commands.shell import guarded, resumable, stdout_console
 from rag_assets.errors import PromotionRefused, RagError
 from rag_assets.retrieval import open_scope
 from rag_assets.settings import Settings, load_settings
@@ -214,10 +214,15 @@ def _show_next(console: Console, seconds: float) -> None:
         console.print(Text.assemble((f"  {command:<50}", "bold"), what), soft_wrap=True)
 
 
+def _demo() -> None:
+    with resumable("what was read is kept"):
+        run(stdout_console())
+
+
 def main() -> None:
     """Entry point of `python -m rag_assets.demo`."""
     os.umask(PRIVATE)
-    sys.exit(guarded(lambda: run(stdout_console())))
+    sys.exit(guarded(_demo))
 
 
 if __name__ == "__main__":

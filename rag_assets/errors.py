@@ -28,7 +28,7 @@ RagError
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher, get_close_matches
 from pathlib import Path
 
@@ -160,6 +160,26 @@ class PromotionRefused(RagError):
 
 class ProfileNotReady(RagError):
     """The bot has no active profile yet, or the profile asked for is not built for it."""
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C, with what is kept of the work and how to go on."""
+
+
+def was_interrupted(error: BaseException) -> bool:
+    """Whether an interrupt is behind the error: Dagster, and whatever fails while it is being stopped, raise others."""
+    return any(
+        isinstance(cause, KeyboardInterrupt) or type(cause).__name__ == "DagsterExecutionInterruptedError"
+        for cause in causes(error)
+    )
+
+
+def causes(error: BaseException) -> Iterator[BaseException]:
+    """The error, and what it came from."""
+    cause: BaseException | None = error
+    while cause is not None:
+        yield cause
+        cause = cause.__cause__ or cause.__context__
 
 
 def unknown(

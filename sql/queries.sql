@@ -1094,11 +1094,12 @@ ORDER BY md5(id::text) LIMIT %(limit)s
 -- profile_for_search --
 -- One row, or two: the active profile and the one that shares its requests.
 SELECT k.id AS space_id, k.canary_percent, coalesce(p.id = k.canary_profile_id, false) AS is_canary,
-       p.id AS profile_id, p.status, to_jsonb(p) AS spec
+       p.id AS profile_id, p.status, w.dense_weight, to_jsonb(p) AS spec
 FROM rag.knowledge_spaces k
 LEFT JOIN rag.embedding_profiles p ON p.knowledge_space_id = k.id AND p.status <> 'retired'
     AND CASE WHEN %(name)s::text IS NOT NULL THEN p.name = %(name)s
              ELSE p.id = k.active_profile_id OR (%(canary)s AND p.id = k.canary_profile_id) END
+LEFT JOIN rag.tuned_weights w ON w.embedding_profile_id = p.id
 WHERE k.tenant_id = %(tenant)s AND k.bot_id = %(bot)s AND k.name = 'default'
 
 -- searched_spec --
@@ -1208,6 +1209,21 @@ JOIN rag.knowledge_sources s ON s.id = b.source_id
 LEFT JOIN rag.source_profiles c ON c.embedding_profile_id = %(candidate)s AND c.source_id = b.source_id
     AND c.status = 'ready' AND c.checksum = b.checksum
 WHERE b.embedding_profile_id = %(baseline)s AND b.status = 'ready'
+
+-- tuned_weight --
+-- The weight of meaning in a profile's hybrid search, if it was tuned.
+SELECT dense_weight, evidence, actor, created_at FROM rag.tuned_weights WHERE embedding_profile_id = %(profile)s
+
+-- set_tuned_weight --
+-- It replaces the one before.
+INSERT INTO rag.tuned_weights AS w (embedding_profile_id, tenant_id, bot_id, dense_weight, evidence)
+VALUES (%(profile)s, %(tenant)s, %(bot)s, %(dense_weight)s, %(evidence)s)
+ON CONFLICT (embedding_profile_id) DO UPDATE
+SET dense_weight = excluded.dense_weight, evidence = excluded.evidence, actor = excluded.actor, created_at = now()
+
+-- reset_tuned_weight --
+-- From then on the default holds.
+DELETE FROM rag.tuned_weights WHERE embedding_profile_id = %(profile)s
 
 -- index_recall --
 -- 1 where no index is built, and null where it was not measured.

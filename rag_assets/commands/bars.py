@@ -12,7 +12,7 @@ from typing import TextIO
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from rag_assets.commands.shell import printable
+from rag_assets.commands.shell import printable, resumable
 from rag_assets.progress import Reporter, Silent, reporting
 
 
@@ -61,8 +61,14 @@ class Bars:
 
 
 @contextmanager
-def shown(silent: bool = False) -> Iterator[None]:
-    """Show on stderr the progress of what runs inside."""
+def shown(silent: bool = False, kept: str = "what was read is kept") -> Iterator[None]:
+    """Show on stderr the progress of what runs inside, and after an interrupt what is `kept` of it."""
+    with resumable(kept), _progress(silent):
+        yield
+
+
+@contextmanager
+def _progress(silent: bool) -> Iterator[None]:
     if silent:
         with reporting(Silent()):
             yield

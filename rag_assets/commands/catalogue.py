@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
@@ -17,6 +18,7 @@ from rag_assets.embedding.profiles import EmbeddingProfile
 from rag_assets.store import tenants
 from rag_assets.store.database import Database
 from rag_assets.store.profiles import built_profiles, get_spec, list_specs
+from rag_assets.store.weights import tuned_weight
 
 
 def add_tenant(
@@ -87,10 +89,25 @@ def _last_errors(database: Database) -> dict[str, list[dict[str, str]]]:
 def show_profile(
     name: Annotated[str, typer.Argument(help="Name of the profile.", callback=key("profile"))], as_json: Json = False
 ) -> CommandResult:
-    """Show everything that one profile fixes."""
-    with ready_database() as database, database.work() as connection:
-        profile = get_spec(connection, name)
-    return CommandResult(profile_payload(profile), lambda console: _show_profile(console, profile))
+    """Show everything that one profile fixes, and for which bots its hybrid search was tuned."""
+    with ready_database() as database:
+        with database.work() as connection:
+            profile = get_spec(connection, name)
+        weights = _tuned_weights(database, name)
+    payload = {**profile_payload(profile), "tuned_weights": weights}
+    return CommandResult(payload, lambda console: _show_profile(console, profile, weights))
+
+
+def _tuned_weights(database: Database, name: str) -> list[dict[str, Any]]:
+    found = []
+    for tenant in tenants.list_tenants(database):
+        with database.work(tenant) as connection:
+            for built in built_profiles(connection, tenant, name=name):
+                tuned = tuned_weight(connection, built)
+                if tuned is not None:
+                    own = {"tenant": tenant, "bot": built.bot, **asdict(tuned)}
+                    found.append({**own, "created_at": tuned.created_at.isoformat()})
+    return found
 
 
 def diff_profiles(
@@ -158,7 +175,7 @@ def _index_text(profile: EmbeddingProfile) -> str:
     return f"hnsw from {profile.index.exact_rows(profile.dimensions):,} chunks"
 
 
-def _show_profile(console: Console, profile: EmbeddingProfile) -> None:
+def _show_profile(console: Console, profile: EmbeddingProfile, weights: list[dict[str, Any]]) -> None:
     table = Table(show_header=False, box=None)
     names = ("profile", "model", "dimensions", "metric", "chunks", "language", "index")
     for name, cell in zip(names, _cells(profile), strict=True):
@@ -168,4 +185,7 @@ def _show_profile(console: Console, profile: EmbeddingProfile) -> None:
     for option, value in profile.options.model_dump(mode="json", exclude_defaults=True).items():
         table.add_row(option.replace("_", " "), str(value))
     table.add_row("spec hash", profile.spec_hash)
+    for one in weights:
+        when = f"since {one['created_at'][:10]}, by {one['actor']}"
+        table.add_row("tuned weight", f"{one['dense_weight']:g} for {one['tenant']}/{one['bot']}, {when}")
     console.print(table)

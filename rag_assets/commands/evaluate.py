@@ -27,9 +27,16 @@ from rag_assets.settings import load_settings
 from rag_assets.store.database import Database
 
 SHOWN_PROBLEMS = 10
+NOT_RECORDED = "what is built is kept, and this run is not recorded"
 
 Mode = Annotated[SearchMode, typer.Option(help="By meaning, by words, or both fused.")]
-Weight = Annotated[float, typer.Option(help="Weight of meaning in hybrid mode; words have the rest.", min=0.0, max=1.0)]
+Weight = Annotated[
+    float | None,
+    typer.Option(
+        help="Weight of meaning in hybrid mode; words have the rest. (default: the tuned one, else 0.5)",
+        show_default=False, min=0.0, max=1.0,
+    ),
+]  # fmt: skip
 Plots = Annotated[bool, typer.Option("--plots", help="Write pictures too, to a folder of the report's name beside it.")]
 Qrels = Annotated[
     Path | None,
@@ -95,7 +102,7 @@ def run(
         typer.Option(help="Profile to measure. (default: the active one)", show_default=False, callback=key("profile")),
     ] = None,
     mode: Mode = SearchMode.hybrid,
-    weight: Weight = 0.5,
+    weight: Weight = None,
     qrels: Qrels = None,
     as_json: Json = False,
 ) -> CommandResult:
@@ -104,7 +111,7 @@ def run(
     The run is recorded with the corpus that it searched. `recall@5` is the share of the relevant documents
     among the first five; `hit_rate@5` is the share of queries with any, which some call recall.
     """
-    with ready_database() as database, shown(silent=as_json):
+    with ready_database() as database, shown(silent=as_json, kept=NOT_RECORDED):
         check_names(database, tenant, bot, profile)
         evalset = labels_from(database, tenant, bot, qrels)
         done = measure(database, tenant, bot, profile, mode.value, RunSettings(dense_weight=weight), evalset)
@@ -125,12 +132,12 @@ def report(
         typer.Option(help="Profile to compare with. (default: none)", show_default=False, callback=key("profile")),
     ] = None,
     mode: Mode = SearchMode.hybrid,
-    weight: Weight = 0.5,
+    weight: Weight = None,
     plots: Plots = False,
     as_json: Json = False,
 ) -> CommandResult:
     """Write tables, bars and the queries won and lost. The runs are recorded; no verdict is."""
-    with ready_database() as database, shown(silent=as_json):
+    with ready_database() as database, shown(silent=as_json, kept=NOT_RECORDED):
         check_names(database, tenant, bot, candidate, baseline)
         evalset, settings = stored_set(database, tenant, bot).evalset, RunSettings(dense_weight=weight)
         before = None

@@ -19,6 +19,7 @@ from evals.report import Report, write_report
 from evals.runner import GateOutcome, judge
 from rag_assets.commands.bars import shown
 from rag_assets.commands.evaluate import (
+    NOT_RECORDED,
     Mode,
     Plots,
     Qrels,
@@ -60,7 +61,7 @@ def gate(
         ),
     ] = None,
     mode: Mode = SearchMode.hybrid,
-    weight: Weight = 0.5,
+    weight: Weight = None,
     min_recall_gain: _Gain = None,
     non_inferior: _Margin = None,
     min_queries: Annotated[int, typer.Option(help="Fewer judged queries decide nothing.")] = 30,
@@ -89,7 +90,7 @@ def gate(
     )  # fmt: skip
     named = {"tenant": tenant, "bot": bot, "mode": mode.value, "candidate": candidate, "baseline": baseline}
     try:
-        with ready_database() as database, shown(silent=as_json):
+        with ready_database() as database, shown(silent=as_json, kept=NOT_RECORDED):
             check_names(database, tenant, bot, candidate, baseline)
             evalset = labels_from(database, tenant, bot, qrels)
             settings = RunSettings(dense_weight=weight)

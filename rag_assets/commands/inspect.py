@@ -41,7 +41,7 @@ def inspect(
     A file that cannot be read is listed as failed, with the reason, and the exit code stays 0.
     """
     spec = parse_chunking(chunking)
-    with shown(silent=as_json):
+    with shown(silent=as_json, kept="nothing was written"):
         found = inspect_files(files, spec)
     if html is not None:
         html.write_text(page(found, spec), encoding="utf-8")

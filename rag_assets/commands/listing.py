@@ -60,6 +60,11 @@ _COMMANDS: tuple[_Row, ...] = (
         "erase:erase",
         "Remove everything of a tenant, or of one bot of it: rows, staged files and Dagster's records.",
     ),
+    (
+        "completion",
+        "completion:completion",
+        "Print, or install, what makes a shell complete commands and options with the tab key.",
+    ),
     ("dev", "dev:dev", "Run the Dagster UI and daemon, with the database up and the sensors on; Ctrl-C ends it."),
 )
 _GROUPS: tuple[tuple[str, str, tuple[_Row, ...]], ...] = (  # name, summary, commands
@@ -109,7 +114,11 @@ _GROUPS: tuple[tuple[str, str, tuple[_Row, ...]], ...] = (  # name, summary, com
         "Embedding profiles: how text becomes vectors.",
         (
             ("list", "catalogue:list_profiles", "List the profiles that any bot may be ingested with."),
-            ("show", "catalogue:show_profile", "Show everything that one profile fixes."),
+            (
+                "show",
+                "catalogue:show_profile",
+                "Show everything that one profile fixes, and for which bots its hybrid search was tuned.",
+            ),
             (
                 "diff",
                 "catalogue:diff_profiles",

@@ -35,7 +35,7 @@ def plan(
     Remembered roots are scanned. Up to 200 files are read to estimate the rest, and tokens of remote models are
     estimated, for English mostly up to 20 % too high; a provider's bill is the truth.
     """
-    with ready_database() as database, shown(silent=as_json):
+    with ready_database() as database, shown(silent=as_json, kept="nothing was written"):
         with database.work(tenant) as connection:
             spec = get_spec(connection, profile)
             bots = [space.bot for space in spaces_of(connection, tenant, bot)]

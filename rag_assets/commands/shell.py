@@ -15,10 +15,11 @@ import typer
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
+from typer._completion_classes import completion_init
 from typer.core import TyperGroup
 
 from rag_assets.addresses import masked
-from rag_assets.errors import RagError, UsageError
+from rag_assets.errors import Interrupted, RagError, UsageError, causes, was_interrupted
 from rag_assets.printing import printable as printable
 from rag_assets.printing import printable_json, printable_lines
 
@@ -96,6 +97,7 @@ class RagGroup(TyperGroup):
         words = list(sys.argv[1:] if args is None else args)
         extra.pop("prog_name", None)
         extra["standalone_mode"] = False
+        completion_init()  # what the script of `rag completion` asks for, which ends here
         run = super().main
         options = words[: words.index("--")] if "--" in words else words
         sys.exit(guarded(lambda: run(words, prog_name="rag", **extra), "--json" in options))
@@ -114,14 +116,41 @@ def guarded(run: Callable[[], Any], as_json: bool = False) -> int:
             _print(answer, as_json)
             return answer.code
         return answer if isinstance(answer, int) else 0
-    except (KeyboardInterrupt, typer.Abort):
-        return INTERRUPTED
+    except (KeyboardInterrupt, typer.Abort) as error:
+        return _interrupted(error, as_json)
     except BrokenPipeError:
         # Whoever read us has seen enough (`| head`); the interpreter must not complain at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     except Exception as error:  # the last place that can turn an error into a message and an exit code
-        return _report(error, as_json)
+        return _interrupted(error, as_json) if was_interrupted(error) else _report(error, as_json)
+    except BaseException as error:  # Dagster's own interrupt is no Exception
+        if was_interrupted(error):
+            return _interrupted(error, as_json)
+        raise
+
+
+@contextmanager
+def resumable(kept: str) -> Iterator[None]:
+    """Around work that takes long: an interrupt says what is `kept` of it, and that it can be run again."""
+    try:
+        yield
+    except Interrupted:
+        raise
+    except BaseException as error:
+        if was_interrupted(error):
+            raise Interrupted(f"interrupted; {kept}: run it again") from error
+        raise
+
+
+def _interrupted(error: BaseException, as_json: bool) -> int:
+    # click makes an Abort of it.
+    told = next((cause for cause in causes(error) if isinstance(cause, Interrupted)), None)
+    if told is not None:
+        if as_json:
+            _print_json({"error": {"type": "Interrupted", "message": str(told)}})
+        note(str(told).capitalize())
+    return INTERRUPTED
 
 
 def _print(answer: CommandResult, as_json: bool) -> None:

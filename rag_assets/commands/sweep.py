@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
@@ -10,17 +11,20 @@ from rich.table import Table
 
 from evals.metrics import HEADLINE, Evaluation
 from evals.runner import measure, stored_set
-from evals.tuning import DEFAULT_WEIGHT, Tuned
+from evals.tuning import Tuned
 from evals.tuning import tune as find
 from rag_assets.commands.bars import shown
-from rag_assets.commands.evaluate import measured_payload, show_measured
+from rag_assets.commands.evaluate import NOT_RECORDED, measured_payload, show_measured
 from rag_assets.commands.options import Bot, Json, SearchMode, Tenant, key
 from rag_assets.commands.session import check_names, ready_database
-from rag_assets.commands.shell import CommandResult
-from rag_assets.errors import ProfileNotReady
+from rag_assets.commands.shell import FAILED, CommandResult
+from rag_assets.errors import ProfileNotReady, UsageError
 from rag_assets.ingest.pairs import enabled_profiles
+from rag_assets.retrieval.retrievers import DEFAULT_WEIGHT
 from rag_assets.store.database import Database
+from rag_assets.store.profiles import built_profile
 from rag_assets.store.tenants import spaces_of
+from rag_assets.store.weights import reset_tuned_weight, set_tuned_weight
 
 
 def sweep(
@@ -42,7 +46,7 @@ def sweep(
     """Measure every profile in every mode, side by side in one table. All runs are recorded."""
     rows: list[dict[str, Any]] = []
     problems: dict[str, None] = {}
-    with ready_database() as database, shown(silent=as_json):
+    with ready_database() as database, shown(silent=as_json, kept=NOT_RECORDED):
         check_names(database, tenant, bot, *(profiles or ()))
         for profile in profiles or _complete_profiles(database, tenant, bot):
             for mode in modes or list(SearchMode):
@@ -59,19 +63,41 @@ def tune(
     profile: Annotated[
         str, typer.Option(help="Profile whose hybrid search is tuned.", show_default=False, callback=key("profile"))
     ],
+    apply: Annotated[
+        bool, typer.Option("--apply", help="Let searches of the profile use the weight, if it is proven to be better.")
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="With --apply: also if it is not proven.")] = False,
+    reset: Annotated[bool, typer.Option("--reset", help="Measure nothing, and use the default again.")] = False,
     as_json: Json = False,
 ) -> CommandResult:
     """Find the weight of meaning in hybrid search on one half of the queries, and report the other half.
 
-    A query's half follows from its id. Use the weight with: `rag eval run --weight W`.
+    A query's half follows from its id. With --apply the weight is stored for the profile of this bot, with what it
+    rests on, and searches use it; exit code 1 where it is not proven. `rag profile show` tells it, and --reset takes it
+    away.
     """
-    with ready_database() as database, shown(silent=as_json):
+    if (reset and apply) or (force and not apply):
+        raise UsageError("say --apply, or --apply --force, or --reset")
+    named = {"tenant": tenant, "bot": bot, "profile": profile}
+    with ready_database() as database, shown(silent=as_json, kept=NOT_RECORDED):
         check_names(database, tenant, bot, profile)
-        found = find(database, tenant, bot, profile, stored_set(database, tenant, bot).evalset)
-    payload = {
-        "tenant": tenant,
-        "bot": bot,
-        "profile": profile,
+        with database.work(tenant, bot) as connection:
+            built = built_profile(connection, tenant, bot, profile)
+            if reset:
+                return _reset_answer(named, reset_tuned_weight(connection, built))
+        evalset = stored_set(database, tenant, bot).evalset
+        found = find(database, tenant, bot, profile, evalset)
+        applied = apply and (found.is_proven or force)
+        if applied:
+            with database.work(tenant, bot) as connection:
+                set_tuned_weight(connection, built, found.weight, {**found.evidence(evalset), "forced": force})
+    payload = {**named, **_tuned_payload(found), "applied": applied}
+    code = FAILED if apply and not applied else 0
+    return CommandResult(payload, lambda console: _show_tuned(console, payload, found), code)
+
+
+def _tuned_payload(found: Tuned) -> dict[str, Any]:
+    return {
         "weight": found.weight,
         "tuning": [{"weight": weight, **_numbers(one)} for weight, one in found.tuning.items()],
         "held_out": {
@@ -80,8 +106,15 @@ def tune(
             "difference": found.comparison.diff,
             "p_value": found.comparison.p_value,
         },
+        "is_proven": found.is_proven,
+        "conclusion": found.conclusion,
     }
-    return CommandResult(payload, lambda console: _show_tuned(console, payload, found))
+
+
+def _reset_answer(named: Mapping[str, Any], was_set: bool) -> CommandResult:
+    when = "again" if was_set else "as before"
+    text = f"searches of {named['profile']} use the default weight of {DEFAULT_WEIGHT:g} {when}"
+    return CommandResult({**named, "reset": was_set}, lambda console: console.print(text, markup=False))
 
 
 def _complete_profiles(database: Database, tenant: str, bot: str) -> list[str]:
@@ -106,10 +139,11 @@ def _show_tuned(console: Console, payload: dict[str, Any], found: Tuned) -> None
     for name in ("default", "tuned"):
         _add_row(table, f"other half, {name}", payload["held_out"][name])
     console.print(table)
-    console.print(
-        f"weight {found.weight:g}: recall@5 {found.comparison.diff:+.4f} against the default on the other half, "
-        f"p = {found.comparison.p_value:.3f}"
-    )
+    console.print(found.conclusion, markup=False)
+    if payload["applied"]:
+        console.print(f"searches of {payload['profile']} use it from now on", markup=False)
+    elif found.is_proven:
+        console.print("store it with: --apply", markup=False)
 
 
 def _add_row(table: Table, name: str, row: dict[str, Any], style: str = "") -> None:

@@ -16,7 +16,7 @@ from rag_assets.assets.metadata import shown
 from rag_assets.automation.history import COMMAND_LINE, ORIGIN_TAG
 from rag_assets.automation.jobs import PAIR_JOB, SOURCES_JOB
 from rag_assets.definitions import defs
-from rag_assets.errors import RagError
+from rag_assets.errors import RagError, was_interrupted
 from rag_assets.ingest.chunks import ChunkReport
 from rag_assets.ingest.embeddings import EmbedReport
 from rag_assets.ingest.losses import HeldLoss
@@ -123,9 +123,9 @@ def _run(instance: dg.DagsterInstance, job: str, tenant: str, partition: str, co
             tags={TENANT_TAG: tenant, ORIGIN_TAG: COMMAND_LINE, PROCESS_TAG: this_process()},
             run_id=run_id,
         )
-    except DagsterExecutionInterruptedError as error:
-        raise KeyboardInterrupt from error
-    except Exception as error:
+    except (Exception, DagsterExecutionInterruptedError) as error:
+        if was_interrupted(error):
+            raise KeyboardInterrupt from error
         # A step that must not be tried again raises Dagster's Failure on top of its own error.
         reason = error.__cause__ if isinstance(error, dg.Failure) and error.__cause__ else error
         raise _with_place(reason, instance, run_id, job) from reason

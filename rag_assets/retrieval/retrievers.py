@@ -26,6 +26,7 @@ from rag_assets.store.search import (
 )
 
 MAX_CANDIDATES = 1000
+DEFAULT_WEIGHT = 0.5  # of meaning, where none was tuned
 
 
 class Retriever(Protocol):
@@ -72,16 +73,16 @@ class _PostgresRetriever:
         self,
         database: Database,
         *,
-        dense_weight: float = 0.5,
+        dense_weight: float | None = None,
         fusion: Fusion = "minmax",
         candidates: int = 100,
         copies: bool = False,
     ) -> None:
         """Made once, for all bots and profiles: the scope of each search says whose profile embeds the query.
 
-        `dense_weight` (0 to 1), `fusion` and `candidates` (how many of each list are fused, 1 to 1000) are for hybrid
-        mode. A text that lies at several places is returned once, with the others in its citation's `also_at`;
-        `copies` returns each of them.
+        `dense_weight` (0 to 1; by default the one that was tuned for the scope's profile, else 0.5), `fusion` and
+        `candidates` (how many of each list are fused, 1 to 1000) are for hybrid mode. A text that lies at several
+        places is returned once, with the others in its citation's `also_at`; `copies` returns each of them.
 
         Raises:
             InvalidArgument: names the argument that is out of bounds or of the wrong kind.
@@ -94,7 +95,7 @@ class _PostgresRetriever:
             raise InvalidArgument(f"copies must be True or False, got {copies!r}", "copies")
         self._database = database
         self._copies = copies
-        self._dense_weight = check_share(dense_weight, "dense_weight")
+        self._dense_weight = None if dense_weight is None else check_share(dense_weight, "dense_weight")
         self._fusion: Fusion = fusion
         self._candidates = check_whole(candidates, "candidates", MAX_CANDIDATES)
 
@@ -139,7 +140,7 @@ class _PostgresRetriever:
             text=lexical_text(query) if mode != "dense" else "",
             top_k=top_k,
             candidates=max(self._candidates, top_k),
-            dense_weight=self._dense_weight,
+            dense_weight=self._weight(scope),
             fusion=self._fusion,
             filters=filters,
             copies=self._copies,
@@ -153,6 +154,10 @@ class _PostgresRetriever:
         }
         results = tuple(to_result(row) for row in rows)
         return Retrieval(results, timings, degraded, embedding.usage if embedding else None)
+
+    def _weight(self, scope: RetrievalScope) -> float:
+        given = (weight for weight in (self._dense_weight, scope.dense_weight) if weight is not None)
+        return next(given, DEFAULT_WEIGHT)
 
     def _embedding(self, query: str, scope: RetrievalScope) -> Steps[tuple[Embedded | None, Mode, str | None]]:
         if self.mode == "lexical":

@@ -10,7 +10,7 @@ from uuid import UUID
 from rag_assets.embedding.profiles import DEFAULT_PROFILE, EmbeddingProfile
 from rag_assets.errors import InvalidArgument, ProfileNotReady, ScopeError, UnknownBot
 from rag_assets.keys import check_key
-from rag_assets.retrieval.arguments import check_text
+from rag_assets.retrieval.arguments import check_share, check_text
 from rag_assets.retrieval.steps import Steps, adrive, ask, drive
 from rag_assets.store.database import Database
 from rag_assets.store.profiles import to_profile
@@ -25,7 +25,8 @@ class RetrievalScope:
     `profile_id` names the chunks that are searched, and whose `profile` says how a query is embedded. A scope made by
     hand with ids of another tenant finds nothing, and one whose `profile` is not that of its `profile_id` is refused
     by every search. `origin` is where the vectors of the profile were made, if that is known and not in the profile: a
-    query is embedded there or not at all.
+    query is embedded there or not at all. `dense_weight` is the weight of meaning in hybrid search that was tuned
+    for the profile, None for the default.
 
     Raises:
         InvalidKey: tenant or bot is not a key.
@@ -39,6 +40,7 @@ class RetrievalScope:
     profile: EmbeddingProfile
     user_id: str | None = None
     origin: str | None = None
+    dense_weight: float | None = None
 
     def __post_init__(self) -> None:
         check_key(self.tenant_id, "tenant")
@@ -53,6 +55,8 @@ class RetrievalScope:
             raise ScopeError("a user id must not be empty; leave it out for a scope without a user", "user_id")
         if self.user_id is not None:
             check_text(self.user_id, "user_id", ScopeError)
+        if self.dense_weight is not None:
+            check_share(self.dense_weight, "dense_weight")
 
     @property
     def settings(self) -> Mapping[str, str | None]:
@@ -128,8 +132,9 @@ def _opening(
         )
     spec = to_profile(chosen.spec)
     return RetrievalScope(
-        tenant, bot, chosen.space_id, chosen.profile_id, spec, user_id, origin=chosen.spec.get("origin")
-    )
+        tenant, bot, chosen.space_id, chosen.profile_id, spec, user_id,
+        origin=chosen.spec.get("origin"), dense_weight=chosen.dense_weight,
+    )  # fmt: skip
 
 
 def _chosen(rows: Sequence[SpaceProfile], request_key: str | None) -> SpaceProfile:

@@ -69,13 +69,15 @@ class SearchRow:
 
 @dataclass(frozen=True)
 class SpaceProfile:
-    """A profile that may answer in a bot's space; `profile_id` and `status` are None where the space has none."""
+    """A profile that may answer in a bot's space; `profile_id` and `status` are None where the space has none, and
+    `dense_weight` where none was tuned for it."""
 
     space_id: UUID
     canary_percent: int
     is_canary: bool
     profile_id: int | None
     status: str | None
+    dense_weight: float | None
     spec: Mapping[str, Any]
 
 

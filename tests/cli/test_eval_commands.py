@@ -351,3 +351,29 @@ def test_measuring_and_promoting_do_not_load_dagster(bot: Bot) -> None:
         run = subprocess.run([sys.executable, "-c", WATCHED, *words], capture_output=True, text=True, check=False)
         assert run.returncode == 0, run.stderr
         assert run.stderr.splitlines()[-1] == "dagster loaded: False"
+
+
+def test_a_tuned_weight_is_stored_where_it_is_asked_for_used_shown_and_taken_back(rag: Rag, bot: Bot) -> None:
+    words = ("eval", "tune", *bot.words, "--profile", COARSE)
+    found = rag.json(*words)
+    assert found["weight"] < 0.5, "vectors of so few dimensions say little"
+    assert (found["applied"], found["is_proven"]) == (False, found["held_out"]["p_value"] <= 0.05)
+    assert found["conclusion"].startswith("use 0" if found["is_proven"] else "keep the default")
+    assert rag.json("profile", "show", COARSE)["tuned_weights"] == []
+    assert open_scope(bot.database, bot.tenant, "b").dense_weight is None
+
+    applied = rag.json(*words, "--apply", "--force")
+    assert applied["applied"] is True
+    assert open_scope(bot.database, bot.tenant, "b").dense_weight == applied["weight"]
+    (shown,) = rag.json("profile", "show", COARSE)["tuned_weights"]
+    assert (shown["tenant"], shown["dense_weight"]) == (bot.tenant, applied["weight"])
+    assert shown["evidence"]["labelled_set"] == stored_set(bot.database, bot.tenant, "b").evalset.content_hash
+    assert "tuned weight" in rag("profile", "show", COARSE).stdout
+    served = rag.json("eval", "run", *bot.words)
+    assert served["recall@5"] == rag.json("eval", "run", *bot.words, "--weight", str(applied["weight"]))["recall@5"]
+
+    assert rag.json(*words, "--reset")["reset"] is True
+    assert rag.json(*words, "--reset")["reset"] is False
+    assert open_scope(bot.database, bot.tenant, "b").dense_weight is None
+    assert rag.error(*words, "--reset", "--apply")[0] == "UsageError"
+    assert rag.error(*words, "--force")[0] == "UsageError"

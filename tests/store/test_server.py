@@ -17,7 +17,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
-from rag_assets.errors import DatabaseUnavailable
+from rag_assets.errors import DatabaseUnavailable, InvalidArgument
 from rag_assets.settings import bundled
 from rag_assets.store.database import Database, ensure_database
 from rag_assets.store.migrate import migrate
@@ -227,7 +227,7 @@ def test_a_path_that_the_server_could_not_be_started_in_is_refused(tmp_path: Pat
 
 def test_a_home_that_cannot_be_made_says_so(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(DatabaseUnavailable, match="RAG_HOME"):
+    with pytest.raises(InvalidArgument, match="RAG_HOME"):
         start_server(tmp_path / "file" / "home")
 
 
