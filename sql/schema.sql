@@ -1393,6 +1393,21 @@ ALTER TABLE ONLY rag.tenants FORCE ROW LEVEL SECURITY;
 
 ALTER TABLE rag.tenants OWNER TO rag_owner;
 
+CREATE TABLE rag.tuned_weights (
+    embedding_profile_id bigint NOT NULL,
+    tenant_id rag.key NOT NULL,
+    bot_id rag.key NOT NULL,
+    dense_weight double precision NOT NULL,
+    evidence jsonb NOT NULL,
+    actor text DEFAULT COALESCE(NULLIF(current_setting('rag.actor'::text, true), ''::text), (SESSION_USER)::text) NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT tuned_weights_dense_weight_check CHECK (((dense_weight >= (0)::double precision) AND (dense_weight <= (1)::double precision)))
+);
+
+ALTER TABLE ONLY rag.tuned_weights FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE rag.tuned_weights OWNER TO rag_owner;
+
 CREATE TABLE rag.work_attempts (
     tenant_id rag.key NOT NULL,
     profile text DEFAULT ''::text NOT NULL,
@@ -1531,6 +1546,9 @@ ALTER TABLE ONLY rag.source_roots
 ALTER TABLE ONLY rag.tenants
     ADD CONSTRAINT tenants_pkey PRIMARY KEY (id);
 
+ALTER TABLE ONLY rag.tuned_weights
+    ADD CONSTRAINT tuned_weights_pkey PRIMARY KEY (embedding_profile_id);
+
 ALTER TABLE ONLY rag.work_attempts
     ADD CONSTRAINT work_attempts_pkey PRIMARY KEY (tenant_id, profile);
 
@@ -1666,6 +1684,9 @@ ALTER TABLE ONLY rag.source_profiles
 ALTER TABLE ONLY rag.source_roots
     ADD CONSTRAINT source_roots_knowledge_space_id_tenant_id_bot_id_fkey FOREIGN KEY (knowledge_space_id, tenant_id, bot_id) REFERENCES rag.knowledge_spaces(id, tenant_id, bot_id);
 
+ALTER TABLE ONLY rag.tuned_weights
+    ADD CONSTRAINT tuned_weights_embedding_profile_id_fkey FOREIGN KEY (embedding_profile_id) REFERENCES rag.embedding_profiles(id) ON DELETE CASCADE;
+
 ALTER TABLE ONLY rag.work_attempts
     ADD CONSTRAINT work_attempts_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES rag.tenants(id);
 
@@ -1684,6 +1705,8 @@ CREATE POLICY app ON rag.source_documents FOR SELECT TO rag_app USING ((((tenant
   WHERE (s.id = source_documents.source_id)))));
 
 CREATE POLICY app ON rag.source_profiles FOR SELECT TO rag_app USING ((((tenant_id)::text = rag.scope_tenant()) AND ((bot_id)::text = rag.scope_bot())));
+
+CREATE POLICY app ON rag.tuned_weights FOR SELECT TO rag_app USING ((((tenant_id)::text = rag.scope_tenant()) AND ((bot_id)::text = rag.scope_bot())));
 
 ALTER TABLE rag.bots ENABLE ROW LEVEL SECURITY;
 
@@ -1763,6 +1786,8 @@ CREATE POLICY ingest ON rag.source_roots TO rag_ingest USING (((tenant_id)::text
 
 CREATE POLICY ingest ON rag.tenants TO rag_ingest USING (true) WITH CHECK (((id)::text = rag.scope_tenant()));
 
+CREATE POLICY ingest ON rag.tuned_weights TO rag_ingest USING (((tenant_id)::text = rag.scope_tenant())) WITH CHECK (((tenant_id)::text = rag.scope_tenant()));
+
 CREATE POLICY ingest ON rag.work_attempts TO rag_ingest USING (((tenant_id)::text = rag.scope_tenant())) WITH CHECK (((tenant_id)::text = rag.scope_tenant()));
 
 CREATE POLICY ingest_delete ON rag.tenants AS RESTRICTIVE FOR DELETE TO rag_ingest USING (((id)::text = rag.scope_tenant()));
@@ -1818,6 +1843,8 @@ ALTER TABLE rag.source_profiles ENABLE ROW LEVEL SECURITY;
 ALTER TABLE rag.source_roots ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE rag.tenants ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE rag.tuned_weights ENABLE ROW LEVEL SECURITY;
 
 CREATE POLICY turns ON rag.profile_settings TO rag_owner USING (true) WITH CHECK (true);
 
@@ -1948,5 +1975,8 @@ GRANT SELECT ON TABLE rag.source_overview TO rag_app;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.source_roots TO rag_ingest;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.tenants TO rag_ingest;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.tuned_weights TO rag_ingest;
+GRANT SELECT ON TABLE rag.tuned_weights TO rag_app;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.work_attempts TO rag_ingest;
