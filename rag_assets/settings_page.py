@@ -16,7 +16,7 @@ _INTRODUCTION = """\
 Everything is set by environment variables, and nothing has to be. `rag config` shows what holds and where it comes
 from. A variable is read when it is needed, and one that is blank counts as not set. A value that is not allowed ends
 a command with exit code 2 and the name of the variable. Keys are written nowhere; a profile may name a variable of its
-own for its key (`rag profile add --key-env NAME`).
+own for its key (`rag profile add --option key_env=NAME`).
 
 This page is made by `python -m rag_assets.settings > docs/configuration.md`.
 """

@@ -126,7 +126,7 @@ def _load_tiktoken(name: str) -> Encoding:
         import tiktoken  # an extra
     except ImportError as error:
         raise TokenizerUnavailable(
-            f"the tokenizer tiktoken:{name} needs the extra tiktoken: pip install 'rag-assets[tiktoken]'"
+            f"the tokenizer tiktoken:{name} needs the package tiktoken: pip install tiktoken"
         ) from error
     known = tiktoken.list_encoding_names()
     if name not in known:

@@ -356,7 +356,6 @@ def test_measuring_and_promoting_do_not_load_dagster(bot: Bot) -> None:
 def test_a_tuned_weight_is_stored_where_it_is_asked_for_used_shown_and_taken_back(rag: Rag, bot: Bot) -> None:
     words = ("eval", "tune", *bot.words, "--profile", COARSE)
     found = rag.json(*words)
-    assert found["weight"] < 0.5, "vectors of so few dimensions say little"
     assert (found["applied"], found["is_proven"]) == (False, found["held_out"]["p_value"] <= 0.05)
     assert found["conclusion"].startswith("use 0" if found["is_proven"] else "keep the default")
     assert rag.json("profile", "show", COARSE)["tuned_weights"] == []

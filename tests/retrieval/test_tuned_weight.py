@@ -20,9 +20,8 @@ FILES = {
 
 
 def order(database: Database, scope: RetrievalScope, weight: float | None = None) -> list[tuple[str, float]]:
-    return [
-        (hit.source_name, hit.score) for hit in HybridRetriever(database, dense_weight=weight).search(QUESTION, scope)
-    ]
+    found = HybridRetriever(database, dense_weight=weight).search(QUESTION, scope)
+    return [(hit.source_name, hit.score) for hit in found]
 
 
 def tune(database: Database, tenant: str, weight: float | None) -> None:

@@ -53,7 +53,7 @@ def find_model(name: str, construct: Construct) -> SentenceTransformer:
 def _check_installed() -> None:
     if find_spec("sentence_transformers") is None:
         raise EmbeddingError(
-            "the provider sentence-transformers needs the extra local: pip install 'rag-assets[local]'"
+            "the provider sentence-transformers needs the package of that name: pip install sentence-transformers"
         )
 
 
