@@ -11,6 +11,7 @@ import json
 import logging
 import random
 import re
+import sys
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -50,11 +51,10 @@ def plan_batches(
     """
     batches: list[range] = []
     counts = tokens if tokens is not None and max_tokens is not None else [0] * len(sizes)
+    most = sys.maxsize if max_tokens is None else max_tokens
     start, total, counted = 0, 0, 0
     for position, (size, count) in enumerate(zip(sizes, counts, strict=True)):
-        is_full = (
-            position - start >= max_items or total + size > max_bytes or (count and counted + count > (max_tokens or 0))
-        )
+        is_full = position - start >= max_items or total + size > max_bytes or counted + count > most
         if position > start and is_full:
             batches.append(range(start, position))
             start, total, counted = position, 0, 0
