@@ -8,6 +8,7 @@ from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 
+from rag_assets.addresses import masked
 from rag_assets.errors import ProviderRefused
 from rag_assets.settings import Settings, read_variable
 
@@ -49,7 +50,7 @@ def _address(field: str) -> Origin:
     address = (read_variable(variable) or default).rstrip("/")
     # As a profile's own address is: who names the same server in the profile shares its vectors.
     parts = () if address == default else (("base_url", address),)
-    return Origin(address, variable, address == default, parts)
+    return Origin(masked(address), variable, address == default, parts)
 
 
 def _files(model: str) -> Origin | None:

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from rag_assets.errors import EmbeddingError, ProviderRefused
+from rag_assets.errors import EmbeddingError, ProviderRefused, UsageError
 from tests.support.embed_world import everything_said
 from tests.support.google_server import (
     KEY,
@@ -158,7 +158,7 @@ def test_an_address_that_is_none_is_refused_before_a_key_is_sent(
     server: GoogleServer, monkeypatch: pytest.MonkeyPatch, address: str
 ) -> None:
     monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", address)
-    with google_embedder() as embedder, pytest.raises(ProviderRefused, match="GOOGLE_GEMINI_BASE_URL is no"):
+    with google_embedder() as embedder, pytest.raises(UsageError, match="GOOGLE_GEMINI_BASE_URL is no"):
         embedder.embed_query("ask")
 
 

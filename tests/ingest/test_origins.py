@@ -118,3 +118,11 @@ def test_other_files_in_a_folder_are_another_model(tmp_path: Path) -> None:
     assert local().origin != origin
     (tmp_path / "weights").write_bytes(bytes(1000))
     assert local().model_key == first, "the same bytes are the same model, whenever they were written"
+
+
+def test_a_password_in_an_address_is_shown_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", "https://user:sesame@proxy/gemini")
+    gemini = make_profile(name="g", provider="google", model="gemini-embedding-2", dimensions=768)
+    assert gemini.origin is not None
+    assert gemini.origin.place == "https://user:***@proxy/gemini"
+    assert "sesame" not in gemini.model_key
