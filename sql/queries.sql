@@ -325,6 +325,10 @@ SELECT uri, size, mtime_ns, checksum, parser_version, etag, last_modified, held_
        inode, read_at
 FROM rag.source_files WHERE root_id = %(root)s
 
+-- roots_of_sources --
+-- Where each of these sources lies under, as far as its root is remembered.
+SELECT s.id, r.uri FROM rag.knowledge_sources s JOIN rag.source_roots r ON r.id = s.root_id WHERE s.id = ANY(%(sources)s)
+
 -- forget_files --
 -- Files that are gone, by the hash of their uri.
 DELETE FROM rag.source_files WHERE root_id = %(root)s AND file_hash = ANY(%(files)s)

@@ -26,12 +26,15 @@ from rag_assets.embedding.registry import embedder_for
 from rag_assets.errors import SourceError
 from rag_assets.ingest.sources import Failure
 from rag_assets.progress import stage
+from rag_assets.sources.addresses import is_local
+from rag_assets.sources.local import locate
 from rag_assets.sources.scan import SourceFile, read_content
 from rag_assets.store.cache import PgVectorCache
 from rag_assets.store.database import Database
 from rag_assets.store.profiles import BuiltProfile
 from rag_assets.store.publication import Publisher
 from rag_assets.store.refused import PgRefusedTexts
+from rag_assets.store.roots import roots_of_sources
 from rag_assets.store.sources import PendingSource, StoredMedia
 
 
@@ -84,14 +87,19 @@ class MediaResult:
 
 @dataclass
 class _Reader:
-    """Reads files again, and remembers by row of which this was not possible, and which are not what they were."""
+    """Reads files again, those of this machine beneath the root of their source alone, and remembers by row of which
+    this was not possible, and which are not what they were."""
 
+    roots: Mapping[UUID, str] = field(default_factory=dict)  # by source
     unread: dict[int, str] = field(default_factory=dict)
     changed: set[int] = field(default_factory=set)
 
-    def read(self, row: int, uri: str, checksum: str) -> bytes | None:
+    def read(self, row: int, source: UUID, uri: str, checksum: str) -> bytes | None:
         try:
-            data = read_content(SourceFile(uri, uri, size=-1, mtime_ns=0)).data
+            root = self.roots.get(source)
+            is_beneath = root is not None and is_local(root) and is_local(uri)
+            file = locate(root, uri) if root and is_beneath else SourceFile(uri, uri, size=-1, mtime_ns=0)
+            data = read_content(file).data
         except (OSError, SourceError) as error:
             self.unread[row] = str(error)
             return None
@@ -116,11 +124,12 @@ def embed_media(
         ProviderUnavailable, ProviderRefused, CostCeilingReached: what was embedded until then is kept.
     """
     rows = files.to_pylist()
-    reader = _Reader()
+    with database.work(built.tenant) as connection:
+        reader = _Reader(roots_of_sources(connection, [UUID(values["source_id"]) for values in rows]))
     with stage(f"embed files {built.bot}", len(rows)) as bar:
         # A profile that is multimodal has a model that embeds files.
         embedder = cast(MediaEmbedder, embedder_for(built.profile))
-        wanted = [_file(reader, row, json.loads(values["media"])) for row, values in enumerate(rows)]
+        wanted = [_file(reader, row, values) for row, values in enumerate(rows)]
         embedding = embed_media_cached(embedder, wanted, cache, caller, on_file=bar.advance, memory=memory)
     found = np.isfinite(embedding.vectors[:, 0])
     result = MediaResult(files.filter(pa.array(found)), embedding.vectors[found], embedding)
@@ -166,6 +175,7 @@ def _name(values: dict[str, Any]) -> str:
     return str(json.loads(values["citation"]).get("title") or json.loads(values["media"])["uri"])
 
 
-def _file(reader: _Reader, row: int, media: dict[str, str]) -> MediaFile:
-    read = partial(reader.read, row, media["uri"], media["checksum"])
+def _file(reader: _Reader, row: int, values: dict[str, Any]) -> MediaFile:
+    media: dict[str, str] = json.loads(values["media"])
+    read = partial(reader.read, row, UUID(values["source_id"]), media["uri"], media["checksum"])
     return MediaFile(media["type"], media["checksum"], read)

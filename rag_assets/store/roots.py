@@ -148,6 +148,11 @@ def update_scan(connection: Connection, root: Root, scan: RootScan) -> None:
     connection.execute(query("update_root_scan"), {"root": root.id, "scan": Jsonb(scan.model_dump(mode="json"))})
 
 
+def roots_of_sources(connection: Connection, ids: Sequence[UUID]) -> dict[UUID, str]:
+    """Source -> address of its root, for those whose root is remembered."""
+    return dict(connection.execute(query("roots_of_sources"), {"sources": list(ids)}).fetchall())
+
+
 def count_sources(connection: Connection, root: Root) -> int:
     """How many sources the root has, without deleted ones."""
     return int(scalar(connection, query("count_root_sources"), {"root": root.id}))

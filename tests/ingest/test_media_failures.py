@@ -118,6 +118,17 @@ def test_a_file_that_changed_meanwhile_comes_with_its_next_version(world: MediaW
     assert [kind for _, _, kind in world.chunks()] == [PNG, None, PNG]
 
 
+def test_a_file_behind_a_link_that_came_later_is_not_sent(world: MediaWorld, tmp_path: Path) -> None:
+    """Although it is the same to the byte: nobody has said that it may be read."""
+    world.write(plan_png=picture(1))
+    chunks = staged(world)
+    (world.root / "plan.png").rename(tmp_path / "elsewhere.png")
+    (world.root / "plan.png").symlink_to(tmp_path / "elsewhere.png")
+    report = go_on(world, chunks)
+    assert ["outside of its root" in failure.error for failure in report.failures] == [True]
+    assert world.media_sent() == 0
+
+
 def test_a_file_that_cannot_be_read_now_fails_with_its_text_and_is_tried_again(world: MediaWorld) -> None:
     world.write(oil_pdf=small_pdf(1), other_txt=b"Opening hours")
     chunks = staged(world)
