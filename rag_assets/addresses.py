@@ -50,7 +50,7 @@ def database_address(text: str) -> str:
     if scheme and scheme[2]:
         raise AddressFault(f"is in SQLAlchemy's form: leave {scheme[2]} out of it, as in {DATABASE_FORM}")
     parts = _parsed(text)
-    login = re.split(r"[/?]", str(text).partition("://")[2], maxsplit=1)[0]
+    login = str(text).partition("://")[2].partition("/")[0]
     if not parts or login.count("@") > 1 or not _is_clear(parts):
         raise AddressFault(f"is no connection URL; write it as {DATABASE_FORM}, {_ENCODED}")
     return text

@@ -45,6 +45,7 @@ def outcome(check: Callable[[str], str], text: str) -> tuple[str, str]:
 @example("77341/zqxjk")
 @example("zqxjk@vwpfy")
 @example("5432/vwpfy?zqxjk")
+@example("?@")
 def test_a_password_in_a_url_is_read_as_the_password_or_not_at_all(password: str) -> None:
     for form in (
         "postgresql://user:{}@host:5432/db",

@@ -105,7 +105,8 @@ def _starting(path: Path) -> Iterator[str]:
 
 
 ELSEWHERE = {
-    "rag_assets/store/server_process.py": "PostgreSQL's own programs, and useradd, by names that no folder changes"
+    "rag_assets/runs/fork_server.py": "forks itself, and so looks for nothing anew",
+    "rag_assets/store/server_process.py": "PostgreSQL's own programs, and useradd, by names that no folder changes",
 }
 
 

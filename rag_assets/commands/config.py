@@ -36,9 +36,13 @@ def _as_far_as_right() -> tuple[Settings, dict[str, str]]:
     """The settings with defaults in place of wrong values, and what is wrong, by variable."""
     fields = {variable.name: variable.field for variable in variables()}
     faults: dict[str, str] = {}
+    # What the default of another may follow from; it is not shown where a value is wrong.
+    above = {"home": Settings.model_fields["home"].get_default(call_default_factory=True, validated_data={})}
     while True:
         defaults = {
-            fields[name]: Settings.model_fields[fields[name]].get_default(call_default_factory=True, validated_data={})
+            fields[name]: Settings.model_fields[fields[name]].get_default(
+                call_default_factory=True, validated_data=above
+            )
             for name in faults
         }
         try:

@@ -32,6 +32,7 @@ LOG = "services.log"  # under DAGSTER_HOME; begun anew at each start
 FAILED = 1
 _LEVEL = "warning"
 _LOOK_S, _END_S = 2.0, 20.0
+_PARENT = os.getppid()
 
 
 def main() -> int:
@@ -103,7 +104,7 @@ def _await(processes: Sequence[Child]) -> None:
 
 
 def _watch(running: dict[str, Child], activity: Activity, terminal: TextIO) -> int:
-    while True:
+    while os.getppid() == _PARENT:  # else `rag dev` was killed, and nobody is left who could end us
         time.sleep(_LOOK_S)
         for name, process in running.items():
             if process.poll() is not None:
@@ -114,6 +115,7 @@ def _watch(running: dict[str, Child], activity: Activity, terminal: TextIO) -> i
                 print(line, file=terminal, flush=True)
         except Exception as error:  # the database may be away for a while; Dagster's own processes wait for it too
             logging.getLogger("rag").debug("cannot look at runs: %s", error)
+    return FAILED
 
 
 if __name__ == "__main__":
