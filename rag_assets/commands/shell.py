@@ -102,6 +102,14 @@ class RagGroup(TyperGroup):
         options = words[: words.index("--")] if "--" in words else words
         sys.exit(guarded(lambda: run(words, prog_name="rag", **extra), "--json" in options))
 
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that the words name."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as error:
+            # Of this one typer would make a bare exit code, and lose what it says.
+            raise RuntimeError("interrupted") from error
+
 
 def guarded(run: Callable[[], Any], as_json: bool = False) -> int:
     """Run, print the answer or the error, and return the exit code."""
@@ -144,7 +152,6 @@ def resumable(kept: str) -> Iterator[None]:
 
 
 def _interrupted(error: BaseException, as_json: bool) -> int:
-    # click makes an Abort of it.
     told = next((cause for cause in causes(error) if isinstance(cause, Interrupted)), None)
     if told is not None:
         if as_json:

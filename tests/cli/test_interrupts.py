@@ -18,6 +18,7 @@ import pytest
 from rag_assets.commands.shell import INTERRUPTED, guarded, resumable
 from rag_assets.errors import was_interrupted
 from tests.cli.conftest import PROFILE
+from tests.support.command_line import Rag
 from tests.support.labelled_world import FINE, labelled_bot, write_collection
 from tests.support.web_site import Page, running_site
 
@@ -127,6 +128,20 @@ def test_an_interrupt_is_one_however_it_comes_out(
     assert "Interrupted; all of it is kept: run it again" in capsys.readouterr().err
     assert guarded(work, as_json=True) == INTERRUPTED
     assert json.loads(capsys.readouterr().out)["error"]["type"] == "Interrupted"
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_what_an_interrupt_says_comes_out_of_a_command(
+    rag: Rag, monkeypatch: pytest.MonkeyPatch, as_json: bool
+) -> None:
+    def stopped(json: bool = False) -> None:
+        with resumable("all of it is kept"):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("rag_assets.commands.server.down", stopped)
+    done = rag("down", *(["--json"] if as_json else []), code=INTERRUPTED)
+    assert "Interrupted; all of it is kept: run it again" in done.stderr
+    assert (done.stdout != "") == as_json
 
 
 def test_other_errors_are_no_interrupts() -> None:
