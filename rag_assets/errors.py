@@ -175,10 +175,12 @@ def was_interrupted(error: BaseException) -> bool:
 
 
 def causes(error: BaseException) -> Iterator[BaseException]:
-    """The error, and what it came from."""
+    """The error, and what it came from, each once: errors that are raised from each other may lead in a circle."""
     cause: BaseException | None = error
-    while cause is not None:
+    seen: set[int] = set()
+    while cause is not None and id(cause) not in seen:
         yield cause
+        seen.add(id(cause))
         cause = cause.__cause__ or cause.__context__
 
 

@@ -90,7 +90,7 @@ def test_a_page_that_comes_to_ask_goes_away_and_makes_no_more_work(
     assert _again(database).sources.deleted == 1
     assert _served(database) == []
     for _ in range(2):
-        assert look_at(database, "acme", {}, 1e9).works == []
+        assert look_at(database, "acme").works == []
         assert _again(database).sources.changes == 0
     site.pages["/page"] = Page(b"<p>Two pumps")
     _again(database)

@@ -26,7 +26,7 @@ WARRANTY = page(
 
 def found(database: Database, query: str) -> list[str]:
     scope = open_scope(database, "acme", "support")
-    return sorted({result.source_name for result in LexicalRetriever(database).search(query, scope)})
+    return sorted({result.source_name for result in LexicalRetriever(database, copies=True).search(query, scope)})
 
 
 def again(database: Database) -> IngestReport:

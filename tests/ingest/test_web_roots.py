@@ -44,9 +44,7 @@ def test_a_page_that_has_not_changed_is_not_downloaded_again(database: Database,
     site.sent.clear()
     report = _again(database)
     assert (report.sources.unchanged, report.sources.changes, site.sent) == (1, 0, [])
-    assert look_at(database, "acme", {}, 1e9).works == []
     site.pages["/page"] = Page(b"<p>Two pumps", headers={"ETag": '"2"'})
-    assert [work.tenant for work in look_at(database, "acme", {}, 1e9).works] == ["acme"]
     assert _again(database).sources.changed == 1
     assert _contents(database) == ["Two pumps"]
     site.sent.clear()
@@ -54,12 +52,13 @@ def test_a_page_that_has_not_changed_is_not_downloaded_again(database: Database,
     assert site.sent == []
 
 
-def test_a_page_without_a_date_makes_no_work_until_it_changes(database: Database, site: Site) -> None:
+def test_a_site_is_asked_by_runs_alone_and_makes_no_work_before_it_is_due(database: Database, site: Site) -> None:
     site.pages["/page"] = Page(b"<p>One pump")
     _start(database, f"{site.url}/page")
-    assert look_at(database, "acme", {}, 1e9).works == []
     site.pages["/page"] = Page(b"<p>Two pumps")
-    assert len(look_at(database, "acme", {}, 1e9).works) == 1
+    site.sent.clear()
+    assert look_at(database, "acme").works == []
+    assert site.sent == []
 
 
 def test_the_declared_type_and_charset_reach_the_parser(database: Database, site: Site) -> None:

@@ -160,12 +160,14 @@ def test_a_better_score_in_one_list_never_lowers_a_chunk(fuse: Fuse) -> None:
     assert scores == sorted(scores)
 
 
-def test_bug_69_equal_texts_of_two_sources_stay_two_results(database: Database, root: Path) -> None:
+def test_bug_69_equal_texts_of_two_sources_are_two_results_where_copies_are_asked_for(
+    database: Database, root: Path
+) -> None:
     text = "The pump must be primed before the first start."
     ingested(database, root, "acme", {"a.md": text, "b.md": text})
     scope = open_scope(database, "acme", "support")
     for fusion in ("minmax", "rrf"):
-        found = HybridRetriever(database, fusion=fusion).search("prime the pump", scope)  # type: ignore[arg-type]
+        found = HybridRetriever(database, fusion=fusion, copies=True).search("prime the pump", scope)  # type: ignore[arg-type]
         assert [result.content for result in found] == [text, text]
         assert len({result.source_id for result in found}) == 2
         assert found[0].chunk_id < found[1].chunk_id, "equal in both lists, so the smaller id is first"
