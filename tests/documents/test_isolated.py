@@ -97,7 +97,7 @@ def test_a_parser_that_eats_memory_fails_and_leaves_the_next_file_its_share(monk
 def test_a_worker_sees_no_secret_and_no_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     close_workers()
     monkeypatch.setenv("GEMINI_API_KEY", "secret")
-    monkeypatch.setenv("DATABASE_URL", "secret")
+    monkeypatch.setenv("DATABASE_URL", "postgresql://user:secret@host/database")
     monkeypatch.setenv("OCR_MODEL", "small")
     monkeypatch.setenv("RAG_PARSE_ENV", "OCR_MODEL, NOT_SET")
     left, right = socket.socketpair()
