@@ -106,7 +106,7 @@ def test_a_moved_root_is_served_as_before(rag: Rag, filled: str, documents: Path
     assert (moved["was"], moved["root"], moved["files"], moved["sources"]) == (str(documents), str(new), 2, 2)
     assert [root["root"] for root in _roots(rag, filled)] == [str(new)]
     assert rag.json("search", "PX-4412", *_of(filled))["results"] == before
-    assert rag.error("root", "move", str(new), "/no/such/place", *_of(filled))[0] == "UsageError"
+    assert rag.error("root", "move", str(new), "/no/such/place", *_of(filled))[0] == "UnknownPath"
 
 
 @pytest.mark.slow

@@ -134,7 +134,8 @@ def test_a_filter_holds_for_the_other_places_too(corpus: Corpus) -> None:
     for name in ("a", "b", "c"):
         corpus.publish(["alpha"], source=name)
     corpus.refresh()
-    (row,) = corpus.words("alpha", filters={"source_ids": [str(ids[1]), str(ids[2])]})
+    filters = {"source_ids": [str(ids[1]), str(ids[2])]}
+    (row,) = corpus.search(SearchRequest("lexical", None, "alpha", filters=filters))
     assert row.source_name == "b"
     assert [place["source_name"] for place in row.also_at] == ["c"]
 
