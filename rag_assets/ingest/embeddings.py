@@ -139,7 +139,6 @@ class _Embedding:
             # Whatever else the source of a waiting text needs is embedded now, so that it is not missing later.
             ready = [row for row, one in enumerate(held) if one is None]
             result = self._embedded([texts[row] for row in ready], bar)
-            bar.advance_to_end()  # what was in the cache, stands there twice, or waits
         self.report.add(result)
         table = with_vectors(chunks.take(pa.array(ready, pa.int64())) if any(held) else chunks, result.vectors)
         if result.refused:

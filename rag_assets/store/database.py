@@ -31,12 +31,10 @@ from rag_assets.store.sql import scalar
 from rag_assets.store.statements import (
     ENTER,
     SEARCH_PATH,
-    SET_SCOPE,
     Role,
     Scope,
     Statement,
     enter_values,
-    scope_values,
 )
 from rag_assets.store.statements import Connection as Connection
 from rag_assets.store.urls import Entry, checked_url
@@ -281,11 +279,6 @@ class Database:
         if pool is not None:
             await pool.close()
         self.close()
-
-
-def set_scope(connection: Connection, scope: Scope) -> None:
-    """Set `rag.<name>` for this transaction only; every part that `scope` leaves out is emptied."""
-    connection.execute(SET_SCOPE, scope_values(scope))
 
 
 def with_role(url: str, role: Role) -> str:

@@ -148,3 +148,9 @@ def test_other_errors_are_no_interrupts() -> None:
     assert not was_interrupted(ValueError("x"))
     with pytest.raises(SystemExit):
         guarded(sys.exit)
+
+
+def test_errors_that_lead_in_a_circle_are_no_interrupts() -> None:
+    one, other = ValueError("one"), ValueError("other")
+    one.__cause__, other.__context__ = other, one
+    assert not was_interrupted(one)

@@ -13,11 +13,12 @@ import pytest
 from rag_assets.errors import ProviderRefused, ProviderUnavailable, UsageError
 from rag_assets.ingest.batch_api import submit as batch_submission
 from rag_assets.ingest.batch_api.collect import abandon_jobs, cancel_job
-from rag_assets.store.database import Database, set_scope
+from rag_assets.store.database import Database
 from rag_assets.store.erase import erase
 from tests.support.batch_world import BOT, PROFILE, TENANT, BatchWorld, batch_world, text_of
 from tests.support.google_batch_server import Batches
 from tests.support.google_server import Behaviour, Reply, error
+from tests.support.scopes import set_scope
 from tests.support.workers.batch_worker import AFTER, SUBMITTING
 
 TEXTS = 12

@@ -22,10 +22,11 @@ from rag_assets.retrieval import (
     RetrievalScope,
     open_scope,
 )
-from rag_assets.store.database import Database, set_scope
+from rag_assets.store.database import Database
 from rag_assets.store.partitions import partition_name
 from rag_assets.store.profiles import add_spec
 from rag_assets.store.search import SearchRequest, search_chunks
+from tests.support.scopes import set_scope
 from tests.support.worlds import ingested
 
 RETRIEVERS = (DenseRetriever, LexicalRetriever, HybridRetriever)

@@ -168,7 +168,7 @@ def test_programs_of_the_version_before_search_on(corpus: Corpus, new_database: 
     for name in ("a", "b"):
         corpus.publish(["alpha"], source=name)
     corpus.refresh()
-    from rag_assets.store.database import set_scope
+    from tests.support.scopes import set_scope
 
     with corpus.app.transaction():
         set_scope(corpus.app, corpus.scope.settings)

@@ -10,9 +10,10 @@ import pytest
 
 from rag_assets.errors import RagError
 from rag_assets.retrieval import LexicalRetriever, open_scope
-from rag_assets.store.database import Database, set_scope
+from rag_assets.store.database import Database
 from rag_assets.store.migrate import is_current, migrate
 from rag_assets.store.partitions import drop_partition, partition_name
+from tests.support.scopes import set_scope
 from tests.support.worlds import ingested
 
 TENANT, BOT = "zanzibar-ltd", "helpdesk-bot"
