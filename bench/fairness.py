@@ -97,10 +97,15 @@ class Dripping(_Server):
     do_HEAD = do_GET
 
 
+class _Quiet(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None: ...  # who asked has gone away
+
+
 @contextmanager
 def serving(kind: type[_Server]) -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), kind)
-    server.daemon_threads = True
+    server = _Quiet(("127.0.0.1", 0), kind)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         yield f"http://127.0.0.1:{server.server_address[1]}"

@@ -18,6 +18,7 @@ from rag_assets.io_managers import is_local, staging_folder
 from rag_assets.private import close_to_others, make_private
 from rag_assets.runs.pools import prepare_pool
 from rag_assets.runs.purge import purge_tenant
+from rag_assets.runs.storage import STORAGE
 from rag_assets.settings import Settings, bundled
 from rag_assets.store.database import ensure_database, sqlalchemy_url
 from rag_assets.store.server import start_server
@@ -79,7 +80,7 @@ def dagster_instance(settings: Settings) -> Iterator[DagsterInstance]:
     ref = InstanceRef.from_dir(
         environment["DAGSTER_HOME"],
         overrides={
-            "storage": {"postgres": {"postgres_url": environment["DAGSTER_PG_URL"]}},
+            "storage": {"custom": {**STORAGE, "config": {"postgres_url": environment["DAGSTER_PG_URL"]}}},
             # Capturing starts processes that copy stdout and stderr, which are the person's terminal here.
             "compute_logs": {
                 "module": "dagster._core.storage.noop_compute_log_manager",

@@ -20,14 +20,16 @@ import select
 import signal
 import sys
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from importlib import import_module
 
 import dagster as dg
-from dagster._cli.api import execute_run_command
+from dagster._cli.api import _execute_run_command_body
+from dagster._cli.utils import get_instance_for_cli
 from dagster._grpc.types import ExecuteRunArgs
 from dagster._serdes import deserialize_value
 from dagster._utils import get_run_crash_explanation
+from dagster._utils.interrupts import capture_interrupts
 
 from rag_assets.runs.processes import PROCESS_TAG, this_process
 
@@ -124,15 +126,18 @@ def _execute(run: str, arguments: str, nice: int, answers: int) -> None:
     """Mark the run with this process, say so, and execute it as `dagster api execute_run` does."""
     _become_a_run()
     os.nice(nice)
-    try:
-        with _instance(_arguments(arguments)) as instance:
+    with ExitStack() as stack:
+        stack.enter_context(capture_interrupts())
+        try:
+            reference = _arguments(arguments).instance_ref
+            instance = stack.enter_context(get_instance_for_cli(instance_ref=reference))
             instance.add_run_tags(run, {PROCESS_TAG: this_process()})
-    except Exception as error:  # whatever it was, somebody waits to hear of it
-        _tell(answers, {"run": run, "error": f"{type(error).__name__}: {error}"[:500]})
-        return
-    _tell(answers, {"run": run, "process": this_process()})
-    os.close(answers)
-    execute_run_command.main([arguments], prog_name="execute_run")
+        except Exception as error:  # whatever it was, somebody waits to hear of it
+            _tell(answers, {"run": run, "error": f"{type(error).__name__}: {error}"[:500]})
+            return
+        _tell(answers, {"run": run, "process": this_process()})
+        os.close(answers)
+        _execute_run_command_body(run, instance, lambda _: None, set_exit_code_on_failure=False)
 
 
 def _report(arguments: str, code: int, answers: int) -> None:
