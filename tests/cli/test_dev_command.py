@@ -123,7 +123,7 @@ def test_a_new_file_is_published_and_told_in_a_few_quiet_lines(served: Served) -
     assert "SupersessionWarning" not in served.said
     assert "(1 new or changed)" in served.said
     assert "RUN_START" not in served.said
-    assert "RUN_START" in (served.home / "dagster" / "services.log").read_text()
+    assert "RUN_START" in (served.home / "dagster" / "runs.log").read_text(), "what runs say is kept"
 
 
 def test_no_process_of_it_has_imported_anything_from_the_folder(served: Served) -> None:

@@ -25,7 +25,10 @@ from rag_assets.store.sql import query
 from rag_assets.store.tenants import spaces_of
 from tests.support.worlds import ingested, write_files
 
-FILES = {f"note{n}.md": f"# Note {n}\n\n" + f"The valve of pump {n} is checked every week. " * 12 for n in range(8)}
+FILES = {
+    f"note{n}.md": f"# Note {n}\n\n" + " ".join(f"The valve of pump {n} is checked in week {w}." for w in range(12))
+    for n in range(8)
+}
 
 
 @pytest.fixture
