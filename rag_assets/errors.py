@@ -143,7 +143,15 @@ class TextRefused(EmbeddingError):
 
 
 class ProviderUnavailable(EmbeddingError):
-    """The provider did not answer, or not in time. Nothing is wrong with the texts; what was embedded is kept."""
+    """The provider did not answer, or not in time; what was embedded is kept.
+
+    `unanswered` says what became of one request, where one of its texts may be more than the provider can bear: it
+    failed, fell silent or broke off at every try. Empty where nothing of the kind can be: a quota, a rate limit.
+    """
+
+    def __init__(self, message: str, unanswered: str = "") -> None:
+        super().__init__(message)
+        self.unanswered = unanswered
 
 
 class ProviderRefused(EmbeddingError):

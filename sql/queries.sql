@@ -618,7 +618,8 @@ WHERE s.id = %(source)s
 -- source_life_in_profiles --
 -- What each profile has done about a source, and has still to do. Chunks have their vectors before they are published.
 SELECT p.name AS profile, p.status AS profile_status, w.work, sp.status, sp.chunk_count AS chunks,
-       sp.checksum = w.checksum AS up_to_date, sp.updated_at, sp.error_message AS error, sp.duplicate_of, j.job AS waits_for
+       sp.checksum = w.checksum AS up_to_date, sp.updated_at, sp.error_message AS error, sp.next_try_at, sp.duplicate_of,
+       j.job AS waits_for
 FROM rag.profile_work w
 JOIN rag.embedding_profiles p ON p.id = w.embedding_profile_id AND p.status <> 'retired'
 LEFT JOIN rag.source_profiles sp ON sp.embedding_profile_id = p.id AND sp.source_id = w.source_id
@@ -724,8 +725,8 @@ ORDER BY w.external_id
 
 -- profile_lag --
 -- How far the profile is behind its sources: what to publish and what to take away. The digest names the
--- work, so that two sensor ticks that see the same work ask for one run. What has failed waits for a run that has
--- other reasons; what waits for a batch job that goes on is not counted: a run could do nothing for it.
+-- work, so that two sensor ticks that see the same work ask for one run. What has failed waits for its next try, or a
+-- run that has other reasons; what waits for a batch job that goes on is not counted: a run could do nothing for it.
 WITH behind AS MATERIALIZED (
     SELECT source_id, CASE work WHEN 'gone' THEN 'gone' ELSE checksum END AS version
     FROM rag.profile_work WHERE embedding_profile_id = %(profile)s AND work IN ('missing', 'due', 'gone')
@@ -766,6 +767,11 @@ ON CONFLICT (tenant_id, model_key, role, content_hash) DO UPDATE SET embedding =
 SELECT content_hash, reason FROM rag.refused_texts
 WHERE tenant_id = %(tenant)s AND model_key = %(model_key)s AND content_hash = ANY(%(hashes)s)
   AND (next_try_at IS NULL OR next_try_at > now())
+
+-- refused_until --
+-- When all of these texts may be sent again; null where one of them never is.
+SELECT CASE WHEN count(next_try_at) = cardinality(%(hashes)s::bytea[]) THEN max(next_try_at) END FROM rag.refused_texts
+WHERE tenant_id = %(tenant)s AND model_key = %(model_key)s AND content_hash = ANY(%(hashes)s)
 
 -- put_refused_texts --
 -- What was no refusal is tried again: after an hour, then four, sixteen, and at last every week.
@@ -963,7 +969,8 @@ FROM (
 ) analysed
 
 -- publish_sources --
--- Which version of each source the profile serves, and with how many chunks.
+-- Which version of each source the profile serves, and with how many chunks. A next try that is still to come is for
+-- the part of it that could not be embedded.
 INSERT INTO rag.source_profiles AS sp (
     embedding_profile_id, source_id, tenant_id, bot_id, status, checksum, chunk_count, duplicate_of, duplicate_checksum)
 SELECT %(profile)s, p.source_id, %(tenant)s, %(bot)s, 'ready', p.checksum, p.chunks, p.original, p.original_checksum
@@ -972,7 +979,7 @@ FROM unnest(%(sources)s::uuid[], %(checksums)s::text[], %(counts)s::int[], %(ori
 ON CONFLICT (embedding_profile_id, source_id) DO UPDATE SET
     status = 'ready', checksum = excluded.checksum, chunk_count = excluded.chunk_count,
     duplicate_of = excluded.duplicate_of, duplicate_checksum = excluded.duplicate_checksum,
-    error_message = NULL, updated_at = now()
+    error_message = NULL, next_try_at = CASE WHEN sp.next_try_at > now() THEN sp.next_try_at END, updated_at = now()
 
 -- sources_ready --
 -- A source is ready as soon as one profile serves it.
@@ -999,10 +1006,10 @@ WHERE s.id = d.source_id AND s.knowledge_space_id = %(space)s
 -- source_failed_in_profile --
 -- A version that was published before stays served; only the failure is noted beside it.
 INSERT INTO rag.source_profiles AS sp (
-    embedding_profile_id, source_id, tenant_id, bot_id, status, checksum, error_message)
-VALUES (%(profile)s, %(source)s, %(tenant)s, %(bot)s, 'failed', %(checksum)s, %(error)s)
+    embedding_profile_id, source_id, tenant_id, bot_id, status, checksum, error_message, next_try_at)
+VALUES (%(profile)s, %(source)s, %(tenant)s, %(bot)s, 'failed', %(checksum)s, %(error)s, %(next_try_at)s)
 ON CONFLICT (embedding_profile_id, source_id) DO UPDATE SET
-    error_message = excluded.error_message, updated_at = now()
+    error_message = excluded.error_message, next_try_at = excluded.next_try_at, updated_at = now()
 
 -- source_failed --
 -- A version that another profile serves has not failed for everyone.

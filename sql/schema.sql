@@ -324,6 +324,7 @@ CREATE TABLE rag.source_profiles (
     updated_at timestamp with time zone DEFAULT now() NOT NULL,
     duplicate_of uuid,
     duplicate_checksum text,
+    next_try_at timestamp with time zone,
     CONSTRAINT source_profiles_check CHECK (((duplicate_of IS NULL) = (duplicate_checksum IS NULL))),
     CONSTRAINT source_profiles_status_check CHECK ((status = ANY (ARRAY['ready'::text, 'failed'::text])))
 );
@@ -1265,6 +1266,7 @@ CREATE VIEW rag.profile_work WITH (security_invoker='true') AS
                   WHERE ((d.source_id = s.id) AND (d.checksum = s.checksum)))) THEN 'due'::text
                 ELSE NULL::text
             END
+            WHEN ((sp.next_try_at <= now()) AND ((sp.checksum = s.checksum) OR (s.failed_stage = 'publish'::text))) THEN 'due'::text
             WHEN ((sp.status = 'ready'::text) AND (sp.checksum = s.checksum) AND ((sp.duplicate_of IS NULL) OR (EXISTS ( SELECT
                FROM (rag.source_profiles o
                  JOIN rag.knowledge_sources os ON ((os.id = o.source_id)))

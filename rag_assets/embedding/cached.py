@@ -15,7 +15,14 @@ from numpy.typing import NDArray
 from rag_assets.embedding.check import check_texts, checked
 from rag_assets.embedding.protocol import NOBODY, Caller, Embedded, Embedder, MediaEmbedder, Usage
 from rag_assets.embedding.providers.requests import plan_batches
-from rag_assets.embedding.refused import NothingRemembered, RefusedTexts, Suspects, is_of_a_text
+from rag_assets.embedding.refused import (
+    NothingRemembered,
+    RefusedTexts,
+    Suspects,
+    in_doubt,
+    is_of_a_text,
+    is_unanswered,
+)
 from rag_assets.errors import EmbeddingError, TextRefused
 
 _LOOKUP = 2000  # hashes in one cache lookup
@@ -86,11 +93,12 @@ def embed_documents_cached(
 
     `embedder.batch_items` texts are sent at a time, unless `batch_size` says otherwise, of at most `batch_bytes` in
     UTF-8; a longer text is alone. Each batch is in the cache before the next is sent: a run that is killed resumes and
-    pays for one batch again at most. A batch that is refused, or answered with what must not be stored, is halved
-    until the text that is to blame stands alone, and the others are embedded. `memory` keeps those texts, which are
-    not sent again. `probe_first`: where nothing is in the cache and there is more than one batch, a plain word has to
-    be embedded before anything else is paid for. `on_batch` is called with the number of texts that are done. A
-    cached vector that could not be this model's (dimension, NaN, not of unit length) is embedded anew.
+    pays for one batch again at most. A batch that is refused, answered with what must not be stored, or not answered
+    while a plain word is, is halved until the text that is to blame stands alone, and the others are embedded.
+    `memory` keeps those texts, which are not sent again, or not soon. `probe_first`: where nothing is in the cache and
+    there is more than one batch, a plain word has to be embedded before anything else is paid for. `on_batch` is
+    called with the number of texts that are done. A cached vector that could not be this model's (dimension, NaN, not
+    of unit length) is embedded anew.
 
     Raises:
         EmbeddingError: also a plain word is answered with what must not be stored, of which nothing is; or no answer,
@@ -223,6 +231,8 @@ class _MediaWork(_Requests):
             # file's alone: its text and the other files are embedded. What no file is to blame for is raised.
             if not is_of_a_text(error):
                 raise
+            if is_unanswered(error):
+                self.suspects.doubt(error)
             self.suspects.add(digest, error)
         else:
             self._keep([digest], vectors, answer.usage)
@@ -254,11 +264,11 @@ class _Work(_Requests):
     def embed(self, batch: list[bytes]) -> None:
         """Embed a batch, and see to those of it that cannot be."""
         self.suspects.begin()
-        self._embed(batch)
+        self._embed(batch, self.caller)
 
-    def _embed(self, batch: list[bytes]) -> None:
+    def _embed(self, batch: list[bytes], caller: Caller) -> None:
         try:
-            answer = self._asked(batch)
+            answer = self._asked(batch, caller)
         except EmbeddingError as error:
             if not is_of_a_text(error):
                 raise
@@ -266,18 +276,18 @@ class _Work(_Requests):
         else:
             self._keep(batch, answer.vectors, answer.usage)
             return
-        if not isinstance(failure, TextRefused):
-            self.suspects.require_works(failure)  # an answer is paid for, and halves cost as much again
+        self.suspects.doubt(failure)
         if len(batch) == 1:
             self.suspects.add(batch[0], failure)
             return
+        parts = in_doubt(caller) if is_unanswered(failure) else caller
         middle = len(batch) // 2
-        self._embed(batch[:middle])
-        self._embed(batch[middle:])
+        self._embed(batch[:middle], parts)
+        self._embed(batch[middle:], parts)
 
-    def _asked(self, batch: list[bytes]) -> Embedded:
+    def _asked(self, batch: list[bytes], caller: Caller) -> Embedded:
         began = time.monotonic()
-        answer = self.embedder.embed_documents([self.texts[digest] for digest in batch], self.caller)
+        answer = self.embedder.embed_documents([self.texts[digest] for digest in batch], caller)
         usage = replace(answer.usage, seconds=time.monotonic() - began)
         return Embedded(checked(answer.vectors, len(batch), self.embedder.dimensions), usage)
 

@@ -4,7 +4,7 @@ a batch API, another one its backlog."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol
 
 import numpy as np
@@ -44,13 +44,19 @@ _OPEN = OpenGate()
 
 @dataclass(frozen=True)
 class Caller:
-    """On whose behalf something is embedded. It never changes a vector: it tags usage, and holds the gate. `wait_s`:
-    the most seconds that a document's request may go on failing; None: as long as the provider's module thinks fit."""
+    """On whose behalf something is embedded. It never changes a vector: it tags usage, and holds the gate. `wait_s`
+    and `tries`: the most seconds and attempts that a document's request may go on failing; None: as long, and as
+    often, as the provider's module thinks fit."""
 
     tenant: str = ""
     bot: str = ""
     gate: Gate = _OPEN
     wait_s: float | None = None
+    tries: int | None = None
+
+    def for_one_doubt(self, wait_s: float, tries: int) -> Caller:
+        """The same, for a request that is to find something out: it is given up sooner, and never later."""
+        return replace(self, wait_s=wait_s if self.wait_s is None else min(wait_s, self.wait_s), tries=tries)
 
 
 NOBODY = Caller()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -142,7 +143,7 @@ class _Embedding:
         self.report.add(result)
         table = with_vectors(chunks.take(pa.array(ready, pa.int64())) if any(held) else chunks, result.vectors)
         if result.refused:
-            table = self._without_refused(table, result.refused)
+            table = self._without_refused(table, result.refused, [texts[row] for row in ready])
         if self.built.profile.model_info.has_batch_api:
             table = _without_waiting(self.database, self.built, chunks, held, table, self.report)
         _progress(self.database, self.built, table)
@@ -199,17 +200,20 @@ class _Embedding:
         # The chunks of a source stand together.
         return table.sort_by([("source_id", "ascending"), ("chunk_index", "ascending")])
 
-    def _without_refused(self, table: pa.Table, refused: Mapping[int, str]) -> pa.Table:
+    def _without_refused(self, table: pa.Table, refused: Mapping[int, str], texts: Sequence[str]) -> pa.Table:
         """Record the sources that hold a refused text as failed, and return the chunks of the others."""
         rows = table.select(["source_id", "checksum", "chunk_index", "citation", "content"])
         by_source: dict[str, list[tuple[dict[str, Any], str]]] = {}
+        hashes: dict[str, list[bytes]] = defaultdict(list)
         for number in sorted(refused):
             row = rows.slice(number, 1).to_pylist()[0]
             by_source.setdefault(row["source_id"], []).append((row, refused[number]))
+            hashes[row["source_id"]].append(content_hash(texts[number]))
         publisher = Publisher(self.database, self.built)
         for source, failed in by_source.items():
             told = describe([row for row, _ in failed], failed[0][1])
-            name = publisher.fail(UUID(source), failed[0][0]["checksum"], told)
+            again = self._memory.next_try(hashes[source])
+            name = publisher.fail(UUID(source), failed[0][0]["checksum"], told, again)
             self.report.failures.append(Failure(self.built.bot, name, told))
         return table.filter(pc.invert(pc.is_in(table["source_id"], pa.array(list(by_source)))))
 

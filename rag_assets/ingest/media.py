@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from rag_assets.documents.checksum import bytes_checksum
 from rag_assets.documents.model import Chunk
-from rag_assets.embedding.cached import CachedEmbedding, MediaFile, embed_media_cached
+from rag_assets.embedding.cached import CachedEmbedding, MediaFile, embed_media_cached, media_hash
 from rag_assets.embedding.protocol import Caller, MediaEmbedder
 from rag_assets.embedding.registry import embedder_for
 from rag_assets.errors import SourceError
@@ -134,41 +134,37 @@ def embed_media(
     found = np.isfinite(embedding.vectors[:, 0])
     result = MediaResult(files.filter(pa.array(found)), embedding.vectors[found], embedding)
     missing = {row: values for row, values in enumerate(rows) if not found[row]}
-    _explain(database, built, missing, reader, with_text, result)
+    _explain(Publisher(database, built), memory, missing, reader, with_text, result)
     return result
 
 
 def _explain(
-    database: Database,
-    built: BuiltProfile,
+    publisher: Publisher,
+    memory: PgRefusedTexts,
     missing: Mapping[int, dict[str, Any]],
     reader: _Reader,
     with_text: Container[str],
     result: MediaResult,
 ) -> None:
-    """Add to the result why the `missing` rows have no vector."""
-    refused, failed = result.embedding.refused, []
+    """Add to the result why the `missing` rows have no vector, and record it against the sources."""
+    refused = result.embedding.refused
     result.changed = len(missing.keys() & reader.changed)
     for row, values in missing.items():
         reason = refused.get(row) or reader.unread.get(row)
         if reason is None:
             continue
-        failure = Failure(built.bot, _name(values), f"its file cannot be embedded: {reason}")
-        if row in refused and values["source_id"] in with_text:
+        failure = Failure(publisher.bot, _name(values), f"its file cannot be embedded: {reason}")
+        media = json.loads(values["media"])
+        again = memory.next_try([media_hash(media["type"], media["checksum"])]) if row in refused else None
+        is_published = row in refused and values["source_id"] in with_text
+        if is_published:
             result.refused.append(failure)
         else:
             result.failures.append(failure)
-            failed.append((values, failure.error))
-    result.left_out = _record(database, built, failed)
-
-
-def _record(database: Database, built: BuiltProfile, failed: Sequence[tuple[dict[str, Any], str]]) -> set[str]:
-    """Record failures against their sources, and return the ids of these."""
-    if failed:
-        publisher = Publisher(database, built)
-        for values, reason in failed:
-            publisher.fail(UUID(values["source_id"]), values["checksum"], reason)
-    return {values["source_id"] for values, _ in failed}
+            result.left_out.add(values["source_id"])
+        if again is not None or not is_published:
+            # What is published without it takes the failure away, and keeps the next try.
+            publisher.fail(UUID(values["source_id"]), values["checksum"], failure.error, again)
 
 
 def _name(values: dict[str, Any]) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -108,6 +109,11 @@ class Publisher:
             transaction.execute(lock)
             yield transaction
 
+    @property
+    def bot(self) -> str:
+        """Whose sources are published."""
+        return self._built.bot
+
     def assume_length(self, texts: Sequence[str]) -> None:
         """Fix the mean chunk length of a fresh profile from what is about to be published in it."""
         with self._begun() as transaction:
@@ -131,10 +137,14 @@ class Publisher:
             except (psycopg.DataError, psycopg.IntegrityError, psycopg.errors.ProgramLimitExceeded) as error:
                 raise SourceError(f"cannot be stored: {first_line(error)}") from error
 
-    def fail(self, source_id: UUID, checksum: str, error: str) -> str:
-        """Note that this version cannot be published; an older one stays served. Returns the source's name."""
+    def fail(self, source_id: UUID, checksum: str, error: str, next_try_at: datetime | None = None) -> str:
+        """Note that this version cannot be published; an older one stays served. Returns the source's name.
+
+        `next_try_at`: when a run is asked for that tries it again; None: not for this.
+        """
         with self._begun() as transaction:
-            transaction.execute("source_failed_in_profile", source=source_id, checksum=checksum, error=error)
+            failure = {"checksum": checksum, "error": error, "next_try_at": next_try_at}
+            transaction.execute("source_failed_in_profile", source=source_id, **failure)
             transaction.execute("source_failed", source=source_id, checksum=checksum, error=error)
             return str(transaction.scalar("source_name", source=source_id) or source_id)
 

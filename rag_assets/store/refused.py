@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
 
 from psycopg.rows import dict_row
 
 from rag_assets.embedding.refused import Refusal
 from rag_assets.store.database import Database
-from rag_assets.store.sql import query, rows
+from rag_assets.store.sql import query, rows, scalar
 
 _LOOKUP = 2000  # hashes in one query
 
@@ -30,6 +31,13 @@ class PgRefusedTexts:
                 for row in rows(connection, dict_row, query("refused_texts"), values):
                     found[bytes(row["content_hash"])] = row["reason"]
         return found
+
+    def next_try(self, hashes: Collection[bytes]) -> datetime | None:
+        """When all of these texts of a source may be sent again; None: never, as they are."""
+        values = {**self._entry, "hashes": list(set(hashes))}
+        with self._database.work(self._tenant, self._bot) as connection:
+            moment: datetime | None = scalar(connection, query("refused_until"), values)
+            return moment
 
     def put(self, refusals: Mapping[bytes, Refusal]) -> None:
         """See `RefusedTexts.put`."""

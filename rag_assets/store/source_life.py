@@ -132,6 +132,11 @@ def _next_try(life: Mapping[str, Any]) -> str:
         return "it is read again when it changes, or after `rag forget --undo`"
     if life["held_since"]:
         return "it is taken away when its loss is confirmed, and stays if it comes back"
+    again = [
+        f"{one['profile']}: {one['next_try_at']:%Y-%m-%d %H:%M:%S}" for one in life["profiles"] if one["next_try_at"]
+    ]
+    if again:
+        return f"what could not be embedded is sent again by the first run after {', '.join(again)}"
     if life["status"] in ("failed", "no_text") and life["failed_stage"] != "publish":
         if life["bytes"] is None:
             return f"its file is read again by the next scan of its root{_due(life['next_scan_at'])}"

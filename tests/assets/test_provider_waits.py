@@ -6,6 +6,7 @@ import pytest
 
 from rag_assets.automation.jobs import PAIR_JOB, SOURCES_JOB
 from rag_assets.embedding.profiles import make_profile
+from rag_assets.embedding.refused import PROBE
 from rag_assets.ingest.pairs import enable_pair
 from rag_assets.partitions import ensure_partitions, pair_key
 from rag_assets.store.profiles import add_spec
@@ -30,4 +31,4 @@ def test_a_run_of_a_sensor_gives_a_failing_provider_up_sooner(world: World, monk
         assert world.run(SOURCES_JOB, "acme").success
         run = world.run(PAIR_JOB, pair_key("acme", profile.name), tags={"dagster/sensor_name": "new_sources"})
         assert not run.success
-        assert len(server.arrived) == 1
+        assert [arrived.texts for arrived in server.arrived] == [["The pump is dry."], [PROBE]]

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -12,26 +12,14 @@ from rag_assets.embedding.cached import content_hash, embed_documents_cached
 from rag_assets.embedding.check import check_texts
 from rag_assets.embedding.profiles import make_profile
 from rag_assets.embedding.protocol import NOBODY, Caller, Embedded, Embedder, Usage
-from rag_assets.embedding.refused import PROBE, Refusal
+from rag_assets.embedding.refused import PROBE
 from rag_assets.embedding.registry import embedder_for
 from rag_assets.errors import EmbeddingError, ProviderRefused, TextRefused
 from tests.support.memory_cache import MemoryCache
+from tests.support.refusals import Memory
 
 HASH = embedder_for(make_profile(name="h", provider="hash", model="hash", dimensions=32))
 words = st.text("abc ", min_size=1, max_size=4).filter(lambda text: text.strip() != "")
-
-
-class Memory:
-    """A `RefusedTexts` that lives as long as the object."""
-
-    def __init__(self) -> None:
-        self.refused: dict[bytes, Refusal] = {}
-
-    def get(self, hashes: Sequence[bytes]) -> dict[bytes, str]:
-        return {digest: self.refused[digest].reason for digest in hashes if digest in self.refused}
-
-    def put(self, refusals: Mapping[bytes, Refusal]) -> None:
-        self.refused |= refusals
 
 
 class Priced:

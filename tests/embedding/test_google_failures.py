@@ -228,7 +228,7 @@ def test_one_refused_text_of_a_hundred_is_found_and_the_others_are_paid_for_once
 
 
 def test_a_run_that_failed_goes_on_at_the_batch_that_failed(server: GoogleServer) -> None:
-    server.script.extend([embed, embed, *[error(503)] * 4])
+    server.script.extend([embed, embed, *[error(503)] * 6])  # four tries, and two with a plain word
     texts, cache = [f"text {number}" for number in range(350)], MemoryCache()
     with google_embedder() as embedder:
         with pytest.raises(ProviderUnavailable):

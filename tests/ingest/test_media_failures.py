@@ -19,7 +19,9 @@ from rag_assets.ingest.publication import publish_chunks
 from rag_assets.ingest.sources import sync_sources
 from rag_assets.store.database import Database
 from rag_assets.store.limits import set_profile_settings
+from rag_assets.store.profiles import built_profiles
 from rag_assets.store.refused import forget_refused_texts
+from rag_assets.store.sources import profile_lag
 from tests.support.google_batch_server import google_batches
 from tests.support.google_server import Behaviour, Reply, embed, error, quota_failure, rows
 from tests.support.media_world import BOT, PROFILE, TENANT, MediaWorld, media_world, picture, small_pdf
@@ -211,3 +213,34 @@ def test_a_file_waits_with_its_text_for_a_batch_job(world: MediaWorld, monkeypat
         assert [(name, kind) for name, _, kind in world.chunks()] == [
             ("oil.pdf", None), ("oil.pdf", PDF), ("plan.png", PNG)
         ]  # fmt: skip
+
+
+def test_a_file_that_the_provider_breaks_down_at_is_left_out_and_sent_again_later(
+    world: MediaWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RAG_PROVIDER_WAIT_S", "0.3")
+
+    def breaks_down(reply: Reply) -> None:
+        (error(500) if "image/" in str(reply.arrived.body) else embed)(reply)
+
+    world.write(bare_png=picture(), told_png=picture(1, "The pump"), oil_txt=b"Valves are oiled.")
+    world.google.script += [breaks_down] * 20
+    report = world.ingest()
+    assert world.chunks() == [("oil.txt", "Valves are oiled.", None), ("told.png", "The pump", None)]
+    (refused,) = report.embeddings.media_refused
+    assert refused.name.endswith("told.png")
+    assert len(report.embeddings.failures) == 1
+    assert world.rows("SELECT count(*) FROM rag.source_profiles WHERE next_try_at > now()") == [(2,)]
+    world.google.script.clear()
+    assert world.ingest().chunks.chunks == 1, "the served one waits for its time"
+    for table in ("refused_texts", "source_profiles"):
+        world.rows(f"UPDATE rag.{table} SET next_try_at = now() WHERE next_try_at IS NOT NULL")
+    with world.database.work(TENANT) as connection:
+        (built,) = built_profiles(connection, TENANT)
+        assert profile_lag(connection, built.id).sources == 2
+    world.ingest()
+    assert [(name, kind) for name, _, kind in world.chunks()] == [
+        ("bare.png", PNG), ("oil.txt", None), ("told.png", None), ("told.png", PNG)
+    ]  # fmt: skip
+    with world.database.work(TENANT) as connection:
+        assert profile_lag(connection, built.id).sources == 0

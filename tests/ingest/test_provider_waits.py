@@ -10,6 +10,7 @@ from rag_assets.embedding.profiles import make_profile
 from rag_assets.embedding.protocol import Caller
 from rag_assets.embedding.providers.openai import OpenAICompatibleEmbedder
 from rag_assets.embedding.providers.requests import RetryPolicy
+from rag_assets.embedding.refused import PROBE
 from rag_assets.errors import ProviderUnavailable
 from rag_assets.ingest.run import ingest
 from rag_assets.store.database import Database
@@ -28,7 +29,7 @@ def test_a_provider_that_fails_is_given_up_when_the_time_that_was_set_is_over(
         server.script.extend([error(503)] * 8)
         with pytest.raises(ProviderUnavailable, match="in 1 try"):
             ingest(database, "acme", "support", profile, [root])
-        assert len(server.arrived) == 1
+        assert [arrived.texts for arrived in server.arrived] == [["The pump is dry."], [PROBE]]
     assert statuses(database.url) == {"processing": 1}
 
 

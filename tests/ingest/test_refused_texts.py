@@ -19,7 +19,8 @@ from rag_assets.ingest.run import IngestReport, ingest
 from rag_assets.store.database import Database
 from rag_assets.store.profiles import built_profiles
 from rag_assets.store.refused import forget_refused_texts
-from rag_assets.store.sources import sources_overview
+from rag_assets.store.source_life import source_life
+from rag_assets.store.sources import profile_lag, sources_overview
 from tests.support.embed_world import fresh_embedders, rows, served, statuses
 from tests.support.openai_server import Behaviour, OpenAIServer, Reply, error, openai_server, right
 
@@ -58,6 +59,26 @@ class World:
 
     def served(self) -> list[str]:
         return served(self.database.url)[0]
+
+    def lag(self) -> int:
+        """Sources that a run is asked for."""
+        with self.database.work(TENANT) as connection:
+            return sum(profile_lag(connection, built.id).sources for built in built_profiles(connection, TENANT))
+
+    def next_tries(self) -> list[tuple[Any, ...]]:
+        """Sources that are tried again by themselves, and whether the texts have the same moment."""
+        return rows(
+            self.database.url,
+            "SELECT name, p.next_try_at = (SELECT max(next_try_at) FROM rag.refused_texts) FROM rag.source_profiles p "
+            "JOIN rag.knowledge_sources s ON s.id = p.source_id WHERE p.next_try_at IS NOT NULL",
+        )
+
+    def let_time_pass(self) -> None:
+        for table in ("source_profiles", "refused_texts"):
+            rows(
+                self.database.url,
+                f"UPDATE rag.{table} SET next_try_at = now() WHERE next_try_at IS NOT NULL RETURNING 1",
+            )
 
     def remembered(self) -> list[tuple[Any, ...]]:
         return rows(self.database.url, "SELECT reason, next_try_at IS NULL FROM rag.refused_texts")
@@ -244,3 +265,55 @@ def test_what_kept_a_run_from_embedding_is_forgotten_when_one_succeeds(world: Wo
     with world.database.work(TENANT) as connection:
         assert [built.last_error for built in built_profiles(connection, TENANT)] == [None]
         assert sources_overview(connection, TENANT, BOT)[0]["error"] is None
+
+
+def test_a_text_that_the_server_breaks_down_at_fails_alone_and_a_run_is_asked_for_when_its_time_has_come(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RAG_PROVIDER_WAIT_S", "0.3")
+    world.minds("deadly", error(500))
+    world.write(a="A good text.", b="A deadly text.", c="Another good text.")
+    report, _ = world.ingest()
+    assert world.served() == ["A good text.", "Another good text."]
+    (failure,) = report.embeddings.failures
+    assert re.search(
+        r"gave no answer in 1 try: HTTP 500.*, though others are embedded .*begins “A deadly text.”", failure.error
+    )
+    assert world.remembered() == [(failure.error[len("cannot be embedded: ") :].partition(" (chunk")[0], False)]
+    assert world.ingest()[1] == 0, "it waits"
+    assert (world.lag(), world.next_tries()) == (0, [("b.txt", True)])
+    with world.database.work(TENANT) as connection:
+        (source,) = [one for one in sources_overview(connection, TENANT, BOT) if one["name"] == "b.txt"]
+        assert "is sent again by the first run after o: 2" in source_life(connection, source["source_id"])["next_try"]
+    world.let_time_pass()
+    assert world.lag() == 1
+    assert world.ingest()[1] > 0
+    assert (world.lag(), world.next_tries()) == (0, [("b.txt", True)]), "it waits longer"
+    world.server.script.clear()
+    world.let_time_pass()
+    world.ingest()
+    assert world.served() == ["A deadly text.", "A good text.", "Another good text."]
+    assert (world.lag(), world.next_tries()) == (0, [])
+
+
+def test_a_text_that_is_refused_for_good_asks_for_no_run(world: World) -> None:
+    world.minds("bad", error(400))
+    world.write(a="A good text.", b="A bad text.")
+    world.ingest()
+    world.let_time_pass()
+    assert (world.lag(), world.next_tries()) == (0, [])
+
+
+def test_a_served_version_stays_while_the_next_one_has_no_answer(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAG_PROVIDER_WAIT_S", "0.3")
+    world.write(a="A good text.", b="The other text.")
+    world.ingest()
+    world.minds("deadly", error(503))
+    world.write(b="The deadly text.")
+    world.ingest()
+    assert world.served() == ["A good text.", "The other text."]
+    world.let_time_pass()
+    assert world.lag() == 1
+    world.server.script.clear()
+    world.ingest()
+    assert (world.served(), world.lag()) == (["A good text.", "The deadly text."], 0)

@@ -77,7 +77,7 @@ class GoogleEmbedder:
         in vain.
         """
         check_texts(texts)
-        policy = self._policies["document"].within(caller.wait_s)
+        policy = self._policies["document"].within(caller.wait_s, caller.tries)
         groups = [self._documents.pieces(text, partial(self._count_tokens, policy)) for text in texts]
         items = [_text_item(self._document_role.prefix + piece) for group in groups for piece in group]
         vectors, tokens = self._embed(items, self._document_role.task_type, caller.gate, policy)
@@ -108,7 +108,9 @@ class GoogleEmbedder:
             EmbeddingError: as for a text.
         """
         item = self._media_item(data, mime_type)
-        vectors, tokens = self._embed([item], None, caller.gate, self._policies["document"].within(caller.wait_s))
+        vectors, tokens = self._embed(
+            [item], None, caller.gate, self._policies["document"].within(caller.wait_s, caller.tries)
+        )
         usage = Usage(caller.tenant, caller.bot, 1, tokens, tokens * self._info.media_price_usd / 1e6)
         return Embedded(vectors, usage)
 

@@ -72,7 +72,7 @@ class OpenAICompatibleEmbedder:
         More than one request is sent only for long texts; if one is refused, those before it are paid for in vain.
         """
         check_texts(texts)
-        policy = self._policies["document"].within(caller.wait_s)
+        policy = self._policies["document"].within(caller.wait_s, caller.tries)
         return self._embed([self._windows(text) for text in texts], "document", caller, caller.gate, policy)
 
     def embed_query(self, text: str, caller: Caller = NOBODY) -> Embedded:

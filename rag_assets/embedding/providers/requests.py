@@ -67,12 +67,13 @@ def plan_batches(
 
 class Transient(Exception):
     """An attempt that failed for a reason that may pass. `retry_after`: the pause that the provider asked for, in
-    seconds, where it named one."""
+    seconds, where it named one. `is_limit`: too much was asked for, whatever it was."""
 
-    def __init__(self, reason: str, retry_after: float | None = None) -> None:
+    def __init__(self, reason: str, retry_after: float | None = None, is_limit: bool = False) -> None:
         super().__init__(reason)
         self.reason = reason
         self.retry_after = retry_after
+        self.is_limit = is_limit
 
 
 @dataclass(frozen=True)
@@ -89,9 +90,13 @@ class RetryPolicy:
     first_wait: float = 1
     longest_wait: float = 60
 
-    def within(self, seconds: float | None) -> RetryPolicy:
-        """The same, but over in so many seconds; None: the same."""
-        return self if seconds is None else replace(self, deadline_seconds=min(self.deadline_seconds, seconds))
+    def within(self, seconds: float | None, tries: int | None = None) -> RetryPolicy:
+        """The same, but over in so many seconds and attempts; None: the same."""
+        return replace(
+            self,
+            deadline_seconds=self.deadline_seconds if seconds is None else min(self.deadline_seconds, seconds),
+            attempts=self.attempts if tries is None else min(self.attempts, tries),
+        )
 
 
 FOR_DOCUMENTS = RetryPolicy()
@@ -169,9 +174,12 @@ class _Attempts(Generic[_Answer]):
         failure = _failure(state)
         tries = "1 try" if state.attempt_number == 1 else f"{state.attempt_number} tries"
         asked = f", and asks for a pause of {round(failure.retry_after, 2):g} s" if failure.retry_after else ""
+        said = f"{self._what} gave no answer in {tries}: {failure.reason}"
+        # Who asks for a long pause means all that would be sent.
+        is_limit = failure.is_limit or (failure.retry_after or 0) > self._policy.longest_wait
         raise ProviderUnavailable(
-            f"{self._what} gave no answer in {tries}: {failure.reason}{asked}; "
-            "what was embedded so far is kept, so run it again later"
+            f"{said}{asked}; what was embedded so far is kept, so run it again later",
+            unanswered="" if is_limit else said,
         )
 
     def _remaining(self) -> float:
@@ -234,7 +242,7 @@ def status_failure(what: str, status: int, retry_after: float | None = None, det
         return ProviderRefused(f"{what} does not accept the key: {told}; check that it is valid for this model")
     if 300 <= status < 500 and status not in (408, 425, 429):
         return ProviderRefused(f"{what} refuses the request: {told}; check the model's name and the server's address")
-    return Transient(told, retry_after)
+    return Transient(told, retry_after, is_limit=status == 429)
 
 
 class Secret:
