@@ -18,6 +18,7 @@ from evals.labels import MAX_LEFT_OUT, NO_LABELS, Labels, some
 from evals.metrics import Evaluation
 from evals.significance import Comparison, compare, lower_bound, paired_differences
 from rag_assets.errors import UsageError
+from rag_assets.printing import counted
 
 Outcome = Literal["passed", "refused", "undecided"]
 
@@ -170,19 +171,17 @@ def _criteria(given: GateInput, policy: GatePolicy) -> Iterator[Criterion]:
 
 def _coverage(given: GateInput) -> Criterion:
     missing = len(given.missing_sources)
-    reason = f"all {given.active_sources} ready sources of the active profile are in the candidate"
+    reason = f"every ready source of the active profile is in the candidate: {given.active_sources:,}"
     if missing:
-        reason = (
-            f"{missing} of {given.active_sources} ready sources are missing in the candidate: "
-            f"{some(given.missing_sources)}"
-        )
+        lacks = f"{missing:,} of {counted(given.active_sources, 'ready source')}"
+        reason = f"the candidate lacks {lacks}: {some(given.missing_sources)}"
     return Criterion("coverage", missing == 0, missing, 0, reason)
 
 
 def _run_not_empty(given: GateInput) -> Criterion:
     judged = len(given.candidate.query_ids)
     answered = judged - len(given.candidate.missing)
-    reason = f"{answered} of {judged} judged queries got documents"
+    reason = f"{answered} of {counted(judged, 'judged query')} got documents"
     if not judged:
         return Criterion("run_not_empty", None, 0, 1, "no query is judged")
     return Criterion("run_not_empty", answered >= 1, answered, 1, reason)
@@ -191,7 +190,9 @@ def _run_not_empty(given: GateInput) -> Criterion:
 def _valid_scores(given: GateInput) -> Criterion:
     metrics = (values for run in (given.candidate, given.baseline) for values in run.values.values())
     invalid = given.invalid_scores + sum(int((~np.isfinite(values)).sum()) for values in metrics)
-    reason = f"{invalid} scores or metrics are not finite numbers" if invalid else "every score is a finite number"
+    reason = (
+        f"scores or metrics that are not finite numbers: {invalid}" if invalid else "every score is a finite number"
+    )
     return Criterion("valid_scores", invalid == 0, invalid, 0, reason)
 
 
@@ -203,7 +204,7 @@ def _labels(given: GateInput, policy: GatePolicy) -> Criterion:
         return Criterion("labels", None, share, limit, "; ".join(problems))
     if not problems:
         return Criterion("labels", True, 0, limit, "every labelled document is in a source")
-    reason = f"{'; '.join(problems)}: {labels.lost} of {labels.labels} labels ({share:.2%})"
+    reason = f"{'; '.join(problems)}: {labels.lost} of {counted(labels.labels, 'label')} ({share:.2%})"
     if share <= limit:
         return Criterion("labels", True, share, limit, f"{reason}, left out, where {limit:.2%} may be")
     way_out = "ingest these documents, or take their labels out, or allow a larger share with --max-left-out"
@@ -216,7 +217,7 @@ def _judged_queries(given: GateInput, policy: GatePolicy) -> Criterion:
         reason = "candidate and baseline were not measured on the same judged queries"
         return Criterion("judged_queries", None, judged, policy.min_queries, reason)
     enough = judged >= policy.min_queries
-    reason = f"{judged} judged queries, at least {policy.min_queries} are needed"
+    reason = f"{counted(judged, 'judged query')}, at least {policy.min_queries} are needed"
     return Criterion("judged_queries", True if enough else None, judged, policy.min_queries, reason)
 
 
@@ -238,7 +239,7 @@ def _significance(comparison: Comparison | None, alpha: float, reliable: bool) -
     if comparison is None:
         return _not_compared("significance", alpha)
     reason = (
-        f"p = {comparison.p_value:.4f} (at most {alpha} is required), {comparison.wins} queries better, "
+        f"p = {comparison.p_value:.4f} (at most {alpha} is required), better: {counted(comparison.wins, 'query')}, "
         f"{comparison.losses} worse, {comparison.ties} equal"
     )
     passed = comparison.p_value <= alpha and comparison.diff > 0
@@ -267,11 +268,12 @@ def _critical_queries(given: GateInput) -> Criterion:
     judged = sorted(given.critical & candidate.keys() & baseline.keys())
     worse = [query for query in judged if not candidate[query] >= baseline[query]]
     if worse:
-        reason = f"{len(worse)} of {len(given.critical)} critical queries got worse: {some(tuple(worse))}"
+        got = f"{len(worse)} of {counted(len(given.critical), 'critical query')} got worse"
+        reason = f"{got}: {some(tuple(worse))}"
         return Criterion(name, False, len(worse), 0, reason)
     if lost := tuple(sorted(given.critical.difference(judged))):
         return Criterion(name, None, 0, 0, f"critical queries without a judgement: {some(lost)}")
-    return Criterion(name, True, 0, 0, f"none of {len(judged)} critical queries got worse")
+    return Criterion(name, True, 0, 0, f"none of {counted(len(judged), 'critical query')} got worse")
 
 
 def _latency(given: GateInput, policy: GatePolicy) -> Criterion:

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from evals.datasets import EvalSet
+from rag_assets.printing import counted
 
 if TYPE_CHECKING:  # whoever reads a verdict needs no database
     from rag_assets.retrieval import RetrievalResult
 
 MAX_LEFT_OUT = 0.01  # of the labels; so few change no mean by more than that
 _NAMED = 5  # ids listed in a problem
+_IS, _ARE = "labelled document is", "labelled documents are"
 
 
 @dataclass(frozen=True)
@@ -82,9 +84,9 @@ class Labels:
                 f"of its address, as {' or '.join(others[:_NAMED])}"
             )
         if self.absent:
-            yield f"{len(self.absent)} labelled documents are in no source: {some(self.absent)}"
+            yield f"{counted(len(self.absent), _IS, _ARE)} in no source: {some(self.absent)}"
         if self.empty:
-            yield f"{len(self.empty)} labelled documents have no text that a profile could hold: {some(self.empty)}"
+            yield f"{counted(len(self.empty), _IS, _ARE)} without text that a profile could hold: {some(self.empty)}"
 
 
 NO_LABELS = Labels({})

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rag_assets.printing import counted
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -63,7 +65,7 @@ def gains_and_losses(differences: Sequence[float], metric: str) -> bytes:
         axes.set_ylabel(f"difference in {metric}")
 
     won, lost = int((changed > 0).sum()), int((changed < 0).sum())
-    return _png(f"{won} queries better, {lost} worse", draw)
+    return _png(f"{counted(won, 'query')} better, {lost} worse", draw)
 
 
 def similarity_histogram(relevant: Sequence[float], irrelevant: Sequence[float]) -> bytes:

@@ -18,6 +18,7 @@ from evals.metrics import HEADLINE, Evaluation
 from evals.plots import gains_and_losses, latency_plot, metric_bars, similarity_histogram
 from evals.runs import RetrievalRun
 from evals.significance import confidence_intervals, paired_differences, randomization_test
+from rag_assets.printing import counted
 
 __all__ = [
     "Measured",
@@ -267,13 +268,14 @@ def _left_out(report: Report) -> Iterator[str]:
     if len(problems) > _SHOWN_PROBLEMS:
         lines.append(f"- and {len(problems) - _SHOWN_PROBLEMS} more")
     for ids, what in (
-        (evaluation.unjudged, "queries without a relevant document, left out of every mean"),
-        (evaluation.missing, "judged queries without an answer, counted as 0"),
-        (evaluation.unknown, "queries of the run that the labelled set does not have"),
+        (evaluation.unjudged, ("query", "without a relevant document, left out of every mean")),
+        (evaluation.missing, ("judged query", "without an answer, counted as 0")),
+        (evaluation.unknown, ("query", "of the run that the labelled set does not have")),
     ):
         if ids:
             more = ", …" if len(ids) > _SHOWN_PROBLEMS else ""
-            lines.append(f"- {len(ids)} {what}: {_text(', '.join(ids[:_SHOWN_PROBLEMS]))}{more}")
+            kind, said = what
+            lines.append(f"- {counted(len(ids), kind)} {said}: {_text(', '.join(ids[:_SHOWN_PROBLEMS]))}{more}")
     if lines:
         yield "## Left out or counted as 0"
         yield "\n".join(lines)

@@ -20,6 +20,7 @@ from evals.runs import RetrievalRun, RunError
 from evals.stored_sets import StoredSet, latest_eval_set, save_eval_set
 from rag_assets.errors import ProfileNotReady
 from rag_assets.ingest.start import remember_roots
+from rag_assets.printing import counted
 from rag_assets.retrieval.retrievers import DEFAULT_WEIGHT
 from rag_assets.store import evals as store
 from rag_assets.store.database import Connection, Database
@@ -122,7 +123,7 @@ def run_queries(
     labels = labels or labels_of(database, tenant, bot, evalset)
     (answers,) = ask_all(evalset, [target], settings.depth, labels=labels)
     if answers.invalid_scores:
-        raise RunError(f"{answers.invalid_scores} scores are not finite numbers: the run cannot be measured")
+        raise RunError(f"scores that are not finite numbers: {answers.invalid_scores}; the run cannot be measured")
     return answers.run
 
 
@@ -313,7 +314,8 @@ def _unstable(done: _PairRun) -> Iterator[str]:
     if done.changed:
         yield _CHANGED
     if degraded:
-        yield f"{len(degraded)} answers were less than what was asked for, such as {degraded[0]}"
+        less = counted(len(degraded), "answer was", "answers were")
+        yield f"{less} less than what was asked for, such as {degraded[0]}"
 
 
 def run_metrics(measured: Measured) -> dict[str, Any]:

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rag_assets.errors import RagError
+from rag_assets.printing import counted
 
 _LATENCY_SUFFIX = "_ms"
 
@@ -118,10 +119,8 @@ def _first_chunks(scored: Iterable[tuple[object, float]]) -> tuple[dict[str, flo
 
 def _invalid_message(invalid: Mapping[str, int]) -> str:
     names = ", ".join(list(invalid)[:5]) + (", …" if len(invalid) > 5 else "")
-    return (
-        f"{sum(invalid.values())} scores are not finite numbers, in {len(invalid)} queries ({names}): "
-        "nothing ranked by them can be measured"
-    )
+    scores = counted(sum(invalid.values()), "score is not a finite number", "scores are not finite numbers")
+    return f"{scores}, in {counted(len(invalid), 'query')} ({names}): nothing ranked by them can be measured"
 
 
 def write_trec(run: RetrievalRun, path: Path, tag: str = "run") -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_assets.errors import UsageError
+from rag_assets.printing import counted
 
 _NAMES = {
     "query": ("query-id", "qid", "query", "topic", "topic-id", "-id", "id"),
@@ -80,7 +81,7 @@ def read_table(
         names = columns or layouts.get(len(fields))
         if names is None or len(names) != len(fields):
             expected = str(len(columns)) if columns else " or ".join(map(str, layouts))
-            raise DatasetError(f"{path}:{number}: {len(fields)} columns where {expected} are expected")
+            raise DatasetError(f"{path}:{number}: {counted(len(fields), 'column')} where {expected} are expected")
         yield number, dict(zip(names, fields, strict=True))
 
 

@@ -14,6 +14,7 @@ from evals.metrics import Evaluation, evaluate
 from evals.naming import labels_of
 from evals.significance import Comparison, compare
 from rag_assets.errors import UsageError
+from rag_assets.printing import counted
 from rag_assets.retrieval.retrievers import DEFAULT_WEIGHT
 from rag_assets.store.database import Database
 
@@ -45,7 +46,7 @@ class Tuned:
         """What follows, in a sentence."""
         found = (
             f"{METRIC} {self.comparison.mean_b:.4f} beside {self.comparison.mean_a:.4f} of the default on "
-            f"{len(self.tuned.query_ids)} queries of the other half, p = {self.comparison.p_value:.3f}"
+            f"{counted(len(self.tuned.query_ids), 'query')} of the other half, p = {self.comparison.p_value:.3f}"
         )
         if self.weight == DEFAULT_WEIGHT:
             return f"keep the default: no other weight did better on the tuning half than {DEFAULT_WEIGHT:g}"
@@ -88,7 +89,9 @@ def tune(
     evalset = labels.counted(evalset)
     to_tune, held_out = halves(evalset)
     if not to_tune.queries or not held_out.queries:
-        raise UsageError(f"{len(evalset.judged)} judged queries cannot be split into two halves; label more of them")
+        raise UsageError(
+            f"{counted(len(evalset.judged), 'judged query')} cannot be split into two halves; label more of them"
+        )
     tuning = _evaluations(database, tenant, bot, profile, to_tune, labels, settings, WEIGHTS)
     best = max(WEIGHTS, key=lambda weight: _quality(tuning[weight], weight))
     shown = _evaluations(database, tenant, bot, profile, held_out, labels, settings, tuple({best, DEFAULT_WEIGHT}))

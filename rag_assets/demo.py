@@ -23,6 +23,7 @@ from rag_assets.commands.search import search_bot, show_results
 from rag_assets.commands.session import ready_database
 from rag_assets.commands.shell import guarded, resumable, stdout_console
 from rag_assets.errors import PromotionRefused, RagError
+from rag_assets.printing import counted
 from rag_assets.retrieval import open_scope
 from rag_assets.settings import Settings, load_settings
 from rag_assets.store.database import Database
@@ -88,8 +89,8 @@ def run(console: Console) -> None:
         compared = _check_isolation(database)
         console.print(Rule("two tenants, one table", align="left"))
         console.print(
-            f"Every question was put to both tenants: {compared} results, each from a document of the tenant "
-            "that was asked. The database enforces it, not the query."
+            f"Every question was put to both tenants: {counted(compared, 'result')}, each from a document of the "
+            "tenant that was asked. The database enforces it, not the query."
         )
         _evaluate(console, database)
     _show_next(console, time.perf_counter() - started)
@@ -135,7 +136,7 @@ def _evaluate(console: Console, database: Database) -> None:
     """Judge the candidate, promote it if that passes, and see the way back refused."""
     labels = import_set(database, JUDGED, BOTS[JUDGED], bundled_sources(JUDGED).parent)
     console.print(Rule(f"{JUDGED}/{BOTS[JUDGED]} · is {CANDIDATE} better than {BASELINE}?", align="left"))
-    console.print(f"{len(labels.judged)} labelled queries, {len(labels.critical)} of them critical.\n")
+    console.print(f"{counted(len(labels.judged), 'labelled query')}, {len(labels.critical)} of them critical.\n")
     fused = _judged(console, database, CANDIDATE, BASELINE, "hybrid")
     console.print(
         f"In hybrid mode, the default, the outcome is: {fused.outcome}. Words make up for much of what vectors lack. "

@@ -35,6 +35,8 @@ from pathlib import Path
 from rag_assets.printing import printable_lines
 
 _LISTED = 10  # names in one message
+_LIKE = 0.7  # from 0 to 1, of names that one may have been typed for the other
+_PART_LIKE = 0.6  # of each part of a path, where the others fit
 
 
 class RagError(Exception):
@@ -193,19 +195,27 @@ def causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def unknown(
-    kind: str, name: str, known: Iterable[str], *, of: str = "", way_out: str = "", listed: bool = True
+    kind: str,
+    name: str,
+    known: Iterable[str],
+    *,
+    of: str = "",
+    way_out: str = "",
+    listed: bool = True,
+    places: bool = False,
 ) -> UsageError:
     """The error for a name that does not exist, in the words that every command and function uses.
 
     It suggests the names that look like it, and only where none does tells all of them and the way out: to create what
     was misspelt helps nobody. `of` says whose it would be, as in `of tenant 'acme'`. What the caller may not see does
-    not belong into `known`; `listed` False keeps all but the likely ones out of the text.
+    not belong into `known`; `listed` False keeps all but the likely ones out of the text. The names of `places`, paths
+    and addresses, are compared part by part.
     """
     names = sorted(set(known))
-    alike = _alike(name, names)
+    likely = alike_places(name, names) if places else alike(name, names)
     text = f"no {kind} {name!r}" + (f" {of}" if of else "")
-    if alike:
-        text += f"; did you mean {' or '.join(map(repr, alike))}?"
+    if likely:
+        text += f"; {did_you_mean(likely)}"
     else:
         if listed:
             more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
@@ -221,17 +231,40 @@ def unknown_path(word: str, kind: str = "file or folder") -> UsageError:
     while not missing.parent.is_dir() and missing.parent != missing:
         missing = missing.parent
     rest = path.relative_to(missing)
-    meant = (missing.with_name(name) / rest for name in _alike(missing.name, _entries(missing.parent)))
+    meant = (missing.with_name(name) / rest for name in alike(missing.name, _entries(missing.parent)))
     found = [str(other) for other in meant if other.exists()]
-    text = f"no {kind} {str(path)!r}" + (f"; did you mean {' or '.join(map(repr, found))}?" if found else "")
+    text = f"no {kind} {str(path)!r}" + (f"; {did_you_mean(found)}" if found else "")
     return UnknownPath(text if str(path) == word else f"{text} (typed as {word!r})")
 
 
-def _alike(name: str, names: Sequence[str]) -> list[str]:
+def did_you_mean(likely: Sequence[str]) -> str:
+    """The question that ends a message about a name that does not exist."""
+    return f"did you mean {' or '.join(map(repr, likely))}?"
+
+
+def alike(name: str, names: Sequence[str]) -> list[str]:
     """The one that looks most like it, and those that do so nearly as much; none where all are other words."""
-    found = get_close_matches(name, names, n=3, cutoff=0.7)
+    found = get_close_matches(name, names, n=3, cutoff=_LIKE)
     likeness = [SequenceMatcher(None, other, name).ratio() for other in found]
     return [other for other, ratio in zip(found, likeness, strict=True) if ratio > likeness[0] - 0.03]
+
+
+def alike_places(place: str, known: Sequence[str]) -> list[str]:
+    """The same for paths and addresses: those that end in the same parts, but for some that look like it. What long
+    paths have in common says nothing."""
+    asked = place.rstrip("/").split("/")
+    near = {other: _nearness(asked, other.rstrip("/").split("/")[-len(asked) :]) for other in known}
+    best = max(near.values(), default=0.0)
+    return [other for other, ratio in near.items() if ratio and ratio > best - 0.03][:3]
+
+
+def _nearness(asked: Sequence[str], parts: Sequence[str]) -> float:
+    """How like the parts are in all; 0 where one of them is another word."""
+    if len(asked) != len(parts):
+        return 0.0
+    ratios = [SequenceMatcher(None, part, one).ratio() for one, part in zip(asked, parts, strict=True)]
+    ratio = sum(ratios) / len(ratios)
+    return ratio if ratio >= _LIKE and min(ratios) >= _PART_LIKE else 0.0
 
 
 def _entries(folder: Path) -> list[str]:

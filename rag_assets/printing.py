@@ -41,3 +41,11 @@ def printable_lines(text: object) -> str:
 def printable_json(value: Mapping[str, Any], *, ascii_only: bool = False) -> str:
     """The same value as JSON on one line: what acts is written as `\\uXXXX`, so that a program reads what was there."""
     return json.dumps(value, ensure_ascii=ascii_only, default=str).translate(_JSON)
+
+
+def counted(number: int, one: str, many: str = "") -> str:
+    """`1 chunk`, `1,200 chunks`, `2 queries`: a number with what it counts. `many` is for what is more than a noun:
+    `counted(n, "source is", "sources are")`."""
+    if number == 1:
+        return f"{number:,} {one}"
+    return f"{number:,} {many or (f'{one[:-1]}ies' if one.endswith('y') else f'{one}s')}"

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import io
 import json
 import logging
+import re
 import unicodedata
+from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -17,9 +21,13 @@ from rag_assets.assets.metadata import records_table
 from rag_assets.commands import shell
 from rag_assets.commands.shell import CommandResult, guarded
 from rag_assets.errors import RootUnreadable
-from rag_assets.printing import printable, printable_json, printable_lines
+from rag_assets.printing import counted, printable, printable_json, printable_lines
 from tests.support.command_line import Rag
 
+HOUSE = Path(__file__).resolve().parents[1]
+CODE = [*(HOUSE / "rag_assets").rglob("*.py"), *(HOUSE / "evals").rglob("*.py")]
+# What is told only of two or more.
+_MORE_THAN_ONE = ("self.attempts", "len(others)", "info.max_input_tokens")
 HOSTILE = "a\x1b[2J\x9b1m\u202eexe.txt\u2028x\x00\x07\u2066\U000e0041[/b][bold red]:warning:\r"
 
 
@@ -104,3 +112,31 @@ def test_the_instruction_of_a_profile_is_no_markup(rag_home: Rag) -> None:
 def rag_home(server_url: str, monkeypatch: pytest.MonkeyPatch, database: object) -> Rag:
     monkeypatch.setenv("DATABASE_URL", database.url)  # type: ignore[attr-defined]
     return Rag()
+
+
+def test_a_number_agrees_with_what_it_counts() -> None:
+    assert [counted(n, "chunk") for n in (0, 1, 2, 1200)] == ["0 chunks", "1 chunk", "2 chunks", "1,200 chunks"]
+    assert [counted(n, "query") for n in (1, 2)] == ["1 query", "2 queries"]
+    assert [counted(n, "source is", "sources are") for n in (1, 2)] == ["1 source is", "2 sources are"]
+
+
+_THINGS = (
+    "batch job|byte|character|chunk|column|document|field|file|label|migration|minute|page|querie|root|row|score"
+    "|slide|source|tenant|text|time|token|trie|vector"
+)
+_COUNTED = re.compile(rf" (?:(?:judged|ready|cached|staged|labelled|critical) )?(?:{_THINGS})(?:s|\(s\))\b")
+
+
+def test_no_text_counts_one_thing_as_several() -> None:
+    """Where a number stands in front of a plural, `counted` says both; a constant is more than one."""
+    wrong = []
+    for path in CODE:
+        for node in ast.walk(ast.parse(path.read_text())):
+            for value, text in pairwise(node.values if isinstance(node, ast.JoinedStr) else ()):
+                if not isinstance(value, ast.FormattedValue) or not isinstance(text, ast.Constant):
+                    continue
+                number = ast.unparse(value.value)
+                may = number.isupper() or number.startswith("counted(") or number in _MORE_THAN_ONE
+                if _COUNTED.match(str(text.value)) and not may:
+                    wrong.append(f"{path.name}:{node.lineno}: {number}{text.value}")
+    assert wrong == []

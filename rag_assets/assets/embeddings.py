@@ -10,6 +10,7 @@ from rag_assets.assets.metadata import bots_table, failures_table
 from rag_assets.assets.steps import OWNERS, IngestConfig, bots_of_pair, profiles_of, working
 from rag_assets.ingest.embeddings import embed_chunks
 from rag_assets.partitions import tenant_profile
+from rag_assets.printing import counted
 from rag_assets.resources import Postgres
 from rag_assets.runs.pools import EMBEDDING_POOL
 from rag_assets.runs.reports import hand_over
@@ -37,7 +38,7 @@ def profile_embeddings(
         hand_over(report)
         bots = bots_of_pair(context, database)
     if report.pending_chunks:
-        context.log.info(f"{report.pending_chunks} chunks wait for a batch job")
+        context.log.info(f"{counted(report.pending_chunks, 'chunk waits', 'chunks wait')} for a batch job")
     return dg.MaterializeResult(
         value=table,
         metadata={

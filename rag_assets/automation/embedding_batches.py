@@ -18,6 +18,7 @@ from rag_assets.automation.work import PendingWork, digest, in_lane
 from rag_assets.errors import DatabaseUnavailable
 from rag_assets.ingest.batch_api.collect import open_jobs, poll_jobs, settled_jobs
 from rag_assets.partitions import TENANT_TAG, ensure_partitions, tenants
+from rag_assets.printing import counted
 from rag_assets.resources import Postgres
 from rag_assets.runs.lanes import AFTER_TAG, LANE_TAG, longest_s
 from rag_assets.store.attempts import failed_work
@@ -35,7 +36,7 @@ _asked = TypeAdapter(dict[str, float])
 @dg.op(description="Asks the providers of one tenant how its batch jobs are, and notes what they say.")
 def look_at_batches(context: dg.OpExecutionContext, postgres: Postgres) -> None:
     settled = poll_jobs(postgres.database(), context.partition_key, _POLL_S)
-    context.log.info(f"{len(settled)} batch jobs of {context.partition_key} have ended")
+    context.log.info(f"batch jobs of {context.partition_key} that have ended: {len(settled)}")
 
 
 @dg.job(
@@ -75,7 +76,7 @@ def embedding_batches(context: dg.SensorEvaluationContext, postgres: Postgres) -
     requests = [*_requests(context.instance, works), *_watches(context.instance, due, asked)]
     waiting = ", ".join(work.name for work in works)
     skipped = (f"waiting for a run that is under way, or for their next try: {waiting}" if works else
-               f"no batch job has ended yet, of {len(names)} tenants")  # fmt: skip
+               f"no batch job has ended yet, of {counted(len(names), 'tenant')}")  # fmt: skip
     return dg.SensorResult(
         run_requests=requests,
         skip_reason=None if requests else dg.SkipReason(skipped),
@@ -138,7 +139,12 @@ def _of_tenant(database: Database, tenant: str, due: Sequence[BatchJob]) -> list
             ended[name].append(str(job.id))
     works = [
         PendingWork(
-            tenant, name, digest(jobs), f"{len(jobs)} batch jobs to collect", "outside", failed=failed.get(name)
+            tenant,
+            name,
+            digest(jobs),
+            f"{counted(len(jobs), 'batch job')} to collect",
+            "outside",
+            failed=failed.get(name),
         )
         for name, jobs in sorted(ended.items())
     ]

@@ -31,6 +31,7 @@ from rag_assets.automation.work import (
 )
 from rag_assets.errors import DatabaseUnavailable
 from rag_assets.partitions import TENANT_TAG, missing_partitions, pair_key, profiles, tenants
+from rag_assets.printing import counted
 from rag_assets.resources import Postgres
 from rag_assets.runs.lanes import AFTER_TAG, LANE_TAG, longest_s
 from rag_assets.runs.processes import report_dead_runs
@@ -208,13 +209,13 @@ def _told(tick: _Tick, waiting: Sequence[str]) -> str:
         more = f" and {len(waiting) - _NAMED} more" if len(waiting) > _NAMED else ""
         parts.append(f"{len(waiting)} waiting: {'; '.join(sorted(waiting)[:_NAMED])}{more}")
     else:
-        parts.append(f"nothing new under {tick.found.roots} roots")
+        parts.append(f"nothing new under {counted(tick.found.roots, 'root')}")
     if tick.failed:
         parts.append(f"could not look at: {', '.join(tick.failed[:_NAMED])}")
     if tick.slow:
         parts.append(f"still looking at: {', '.join(tick.slow[:_NAMED])}")
     if tick.left:
-        parts.append(f"{tick.left} tenants are looked at by the next ticks")
+        parts.append(f"{counted(tick.left, 'tenant is', 'tenants are')} looked at by the next ticks")
     return "; ".join(parts)
 
 

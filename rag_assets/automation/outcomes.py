@@ -10,6 +10,7 @@ import dagster as dg
 
 from rag_assets.automation.history import WORK_TAG, Ended, ended_runs, error_of
 from rag_assets.automation.work import SLOW_RUN_S, SensorMemory
+from rag_assets.printing import counted
 from rag_assets.store.attempts import record_failure, record_success
 from rag_assets.store.database import Connection, Database
 
@@ -63,7 +64,7 @@ def _note(connection: Connection, one: Ended, error: str | None) -> list[dg.Asse
         dg.AssetObservation(
             "knowledge_chunks" if one.profile else "sources",
             partition=one.run.tags.get("dagster/partition"),
-            description=f"failed {attempts} times in a row: {error}",
+            description=f"failed {counted(attempts, 'time')} in a row: {error}",
             metadata={"failed_attempts": attempts, "last_error": error, "last_run": one.run.run_id},
         )
     ]

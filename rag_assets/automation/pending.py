@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from rag_assets.automation.work import Look, PendingWork, Rank, digest
 from rag_assets.errors import SourceError
 from rag_assets.ingest.root_changes import RootChanges, decide, is_remote
+from rag_assets.printing import counted
 from rag_assets.runs.lanes import Lane
 from rag_assets.sources.scan import scan_root
 from rag_assets.sources.secrets import shown
@@ -59,7 +60,7 @@ def _sources(database: Database, tenant: str, roots: Sequence[Root], look: Look,
         parts += found
         size += bytes_found
         if found:
-            reasons.append(f"{len(found)} files new, changed or gone under {shown(root.uri)}")
+            reasons.append(f"{counted(len(found), 'file')} new, changed or gone under {shown(root.uri)}")
     if not parts:
         return []
     # A run reads all roots of its tenant, so one on the network is waited for whichever root has changed.
@@ -105,7 +106,7 @@ def _behind(
             tenant,
             name,
             digest(parts[name]),
-            f"{count} sources to publish or take away",
+            f"{counted(count, 'source')} to publish or take away",
             lane_of_pair(name, profiles, count),
             rank_of_pair(name, profiles, spaces),
         )

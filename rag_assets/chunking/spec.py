@@ -14,6 +14,7 @@ from pydantic import (
 )
 
 from rag_assets.errors import InvalidProfile
+from rag_assets.faults import faults_of
 
 MIN_SIZE = 20  # characters or tokens: no character takes more tokens, so a chunk can always be filled
 MAX_SIZE = 20_000  # characters
@@ -62,9 +63,7 @@ class ChunkingSpec(BaseModel):
             try:
                 super().__init__(**fields)
             except ValidationError as error:
-                faults = [(".".join(map(str, fault["loc"])), fault["msg"]) for fault in error.errors(include_url=False)]
-                text = "; ".join(f"{place}: {message}" if place else message for place, message in faults)
-                raise InvalidProfile(f"chunking: {text}") from error
+                raise InvalidProfile(f"chunking: {'; '.join(faults_of(error, ChunkingSpec))}") from error
 
     @property
     def unit(self) -> Unit:

@@ -15,6 +15,7 @@ from rag_assets.commands.options import Json, key
 from rag_assets.commands.session import ready_database
 from rag_assets.commands.shell import CommandResult, printable
 from rag_assets.embedding.profiles import EmbeddingProfile
+from rag_assets.printing import counted
 from rag_assets.store import tenants
 from rag_assets.store.database import Database
 from rag_assets.store.profiles import built_profiles, get_spec, list_specs
@@ -172,7 +173,7 @@ def _chunking_text(chunking: ChunkingSpec) -> str:
 def _index_text(profile: EmbeddingProfile) -> str:
     if profile.index.kind != "auto":
         return profile.index.kind
-    return f"hnsw from {profile.index.exact_rows(profile.dimensions):,} chunks"
+    return f"hnsw from {counted(profile.index.exact_rows(profile.dimensions), 'chunk')}"
 
 
 def _show_profile(console: Console, profile: EmbeddingProfile, weights: list[dict[str, Any]]) -> None:

@@ -7,6 +7,7 @@ from pydantic import ValidationError
 from rag_assets.chunking import ChunkingSpec
 from rag_assets.embedding.profiles import DEFAULT_CHUNKING
 from rag_assets.errors import UsageError
+from rag_assets.faults import faults_of
 
 
 def parse_chunking(text: str | None) -> ChunkingSpec:
@@ -32,5 +33,4 @@ def parse_chunking(text: str | None) -> ChunkingSpec:
     try:
         return ChunkingSpec.model_validate(fields)
     except ValidationError as error:
-        faults = "; ".join(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors())
-        raise UsageError(f"chunking {text!r}: {faults}") from error
+        raise UsageError(f"chunking {text!r}: {'; '.join(faults_of(error, ChunkingSpec))}") from error

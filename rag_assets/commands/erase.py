@@ -15,6 +15,7 @@ from rag_assets.commands.session import ready_database
 from rag_assets.commands.shell import CommandResult, confirmed, note, printable, stderr_console
 from rag_assets.errors import UsageError
 from rag_assets.launch.instance import purge_dagster, remove_staged
+from rag_assets.printing import counted
 from rag_assets.settings import Settings, load_settings
 from rag_assets.store import erase as store
 from rag_assets.store.batch_jobs import list_jobs
@@ -73,8 +74,8 @@ def _show(console: Console, name: str, payload: Mapping[str, Any], ask: bool) ->
         console.print(_table(payload["erased"]))
     rows = sum(payload["erased"].values())
     console.print(
-        f"{name} is gone: {rows:,} rows, {payload['staged_files']} staged files, "
-        f"{payload['dagster_runs']} Dagster runs; 0 rows left, counted",
+        f"{name} is gone: {counted(rows, 'row')}, {counted(payload['staged_files'], 'staged file')}, "
+        f"{counted(payload['dagster_runs'], 'Dagster run')}; 0 rows left, counted",
         markup=False,
     )
     for reason in payload["batch_jobs_left"]:

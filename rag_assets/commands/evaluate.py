@@ -23,6 +23,7 @@ from rag_assets.commands.ingest import ingest_roots, outcome_payload, show_outco
 from rag_assets.commands.options import Bot, Json, SearchMode, Tenant, existing, key
 from rag_assets.commands.session import check_names, ready_database
 from rag_assets.commands.shell import CommandResult, printable
+from rag_assets.printing import counted
 from rag_assets.settings import load_settings
 from rag_assets.store.database import Database
 
@@ -207,7 +208,7 @@ def _show_import(console: Console, payload: Mapping[str, Any]) -> None:
     if payload["ingest"]:
         show_outcome(console, payload["ingest"])
     console.print(
-        f"{payload['tenant']}/{payload['bot']} is measured by {payload['judged']} judged queries of "
+        f"{payload['tenant']}/{payload['bot']} is measured by {counted(payload['judged'], 'judged query')} of "
         f"{payload['queries']}, {payload['critical']} of them critical",
         markup=False,
     )

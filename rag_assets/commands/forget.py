@@ -15,6 +15,7 @@ from rag_assets.commands.shell import CommandResult, confirmed, note, printable
 from rag_assets.commands.sources import named_sources
 from rag_assets.errors import UsageError
 from rag_assets.ingest.forgetting import forget as forget_now
+from rag_assets.printing import counted
 from rag_assets.settings import Settings, load_settings
 from rag_assets.store.database import Database
 from rag_assets.store.forgetting import allow_sources
@@ -94,7 +95,7 @@ def _row(one: NamedSource) -> dict[str, Any]:
 
 
 def _count(found: Sequence[NamedSource]) -> str:
-    return found[0].label if len(found) == 1 else f"{len(found)} sources"
+    return found[0].label if len(found) == 1 else counted(len(found), "source")
 
 
 def _list(found: Sequence[NamedSource]) -> None:
@@ -108,13 +109,17 @@ def _show_found(console: Console, found: Sequence[NamedSource], how: str) -> Non
     for one in found[:_SHOWN]:
         console.print(Text(printable(f"{how} forgotten: {one.label}")))
     more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
-    console.print(f"{len(found)} sources{more}" if found else "all of it is forgotten already", markup=False)
+    console.print(f"{counted(len(found), 'source')}{more}" if found else "all of it is forgotten already", markup=False)
 
 
 def _show_done(console: Console, found: Sequence[NamedSource], payload: Mapping[str, Any]) -> None:
-    chunks = ", ".join(f"{count} chunks of {profile}" for profile, count in payload["chunks"].items()) or "no chunks"
+    chunks = (
+        ", ".join(f"{counted(count, 'chunk')} of {profile}" for profile, count in payload["chunks"].items())
+        or "no chunks"
+    )
+    texts = f"{counted(payload['versions'], 'text')} and {counted(payload['vectors'], 'cached vector')}"
     console.print(
-        f"{printable(_count(found))} is forgotten: {chunks}, {payload['versions']} texts and {payload['vectors']} "
-        "cached vectors deleted; nothing of it is found any more, and it is read again only when it changes",
+        f"{printable(_count(found))} {'is' if len(found) == 1 else 'are'} forgotten: {chunks}, {texts} deleted; "
+        "nothing of it is found any more, and it is read again only when it changes",
         markup=False,
     )

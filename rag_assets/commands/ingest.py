@@ -35,6 +35,7 @@ from rag_assets.ingest.batch_api.backlog import require_batches
 from rag_assets.ingest.plan import Demand, exists, make_plan, price_of
 from rag_assets.ingest.roots import checked_options, forget_unread, refuse_moves
 from rag_assets.ingest.start import start
+from rag_assets.printing import counted
 from rag_assets.settings import Settings, load_settings
 from rag_assets.sources.roots import resolve_roots
 from rag_assets.store.database import Database
@@ -270,14 +271,14 @@ def show_outcome(console: Console, payload: dict[str, Any]) -> None:
         if count := payload["sources"][state]:
             console.print(f"{count:,} {words}", style="red" if state == "failed" else "", markup=False)
     console.print(
-        f"{payload['chunks_written']:,} chunks written, {payload['embedded']:,} embedded, "
+        f"{counted(payload['chunks_written'], 'chunk')} written, {payload['embedded']:,} embedded, "
         f"{payload['cache_hits']:,} from the cache, in {payload['seconds']:.1f} s, "
         f"and {payload['startup_seconds']:.1f} s for Dagster to start"
     )
     if payload["pending_chunks"]:
         console.print(
-            f"{payload['pending_chunks']:,} chunks wait for a batch job; "
-            "they are published by `rag dev` or the next `rag ingest`",
+            f"{counted(payload['pending_chunks'], 'chunk waits', 'chunks wait')} for a batch job; "
+            "published by `rag dev` or the next `rag ingest`",
             markup=False,
         )
     if payload["activated"]:

@@ -17,6 +17,7 @@ from rag_assets.commands.inspected import Inspected, inspect_files
 from rag_assets.commands.options import Json
 from rag_assets.commands.shell import CommandResult, note, printable
 from rag_assets.documents.model import Chunk
+from rag_assets.printing import counted
 
 _SHOWN_CHUNKS = 12
 _SHOWN_CHARACTERS = 70
@@ -79,7 +80,7 @@ def _show(console: Console, found: list[Inspected]) -> None:
         if document is None or not item.chunks:
             console.print(Text(f"  {item.record.status}: {printable(item.record.error or '')}"), soft_wrap=True)
             continue
-        facts = [item.content_type or "", document.language or "", f"{len(document.text):,} characters"]
+        facts = [item.content_type or "", document.language or "", counted(len(document.text), "character")]
         console.print(Text(f"  {', '.join(fact for fact in facts if fact)}, {_count(len(item.chunks))}"))
         table = Table("#", "start", "end", "tokens", "page", "headings", "begins with", box=None)
         for chunk in item.chunks[:_SHOWN_CHUNKS]:
@@ -90,7 +91,7 @@ def _show(console: Console, found: list[Inspected]) -> None:
 
 
 def _count(chunks: int) -> str:
-    return "1 chunk" if chunks == 1 else f"{chunks:,} chunks"
+    return counted(chunks, "chunk")
 
 
 def _cells(chunk: Chunk) -> tuple[str | Text, ...]:

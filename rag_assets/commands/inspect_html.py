@@ -10,6 +10,7 @@ from itertools import pairwise
 from rag_assets.chunking import ChunkingSpec
 from rag_assets.commands.inspected import Inspected
 from rag_assets.documents.model import Chunk
+from rag_assets.printing import counted
 
 _COLOURS = 4
 _STYLE = """
@@ -79,7 +80,7 @@ def _span(text: str, chunks: Sequence[Chunk]) -> str:
 
 def _label(chunks: Iterable[Chunk]) -> str:
     return "; ".join(
-        f"chunk {chunk.index}: {chunk.start} to {chunk.end}, {chunk.token_count} tokens"
+        f"chunk {chunk.index}: {chunk.start} to {chunk.end}, {counted(chunk.token_count, 'token')}"
         + (f", page {chunk.page}" if chunk.page is not None else "")
         + (f", {' › '.join(chunk.heading_path)}" if chunk.heading_path else "")
         for chunk in chunks

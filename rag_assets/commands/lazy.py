@@ -9,7 +9,38 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
+from rag_assets.errors import did_you_mean, unknown
+
 MARKUP: Literal["markdown"] = "markdown"
+
+
+# What other programs call such a command.
+_ELSEWHERE = {
+    "rm": ("remove", "forget", "erase", "retire"),
+    "delete": ("remove", "forget", "erase", "retire"),
+    "ls": ("list",),
+    "mv": ("move",),
+    "new": ("add",),
+    "create": ("add",),
+    "info": ("show",),
+    "start": ("up",),
+    "init": ("up",),
+    "stop": ("down",),
+    "query": ("search",),
+}
+
+
+class Group(TyperGroup):
+    """Commands under one name; of one that is not among them it tells which was meant."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """See click's `Group.resolve_command`."""
+        name = args[0]
+        if name.startswith("-") or ctx.resilient_parsing or self.get_command(ctx, name) is not None:
+            return super().resolve_command(ctx, args)
+        meant = [other for other in _ELSEWHERE.get(name, ()) if other in self.commands]
+        told = unknown("command", name, self.commands, of=f"of {ctx.command_path}")
+        ctx.fail(f"no command {name!r} of {ctx.command_path}; {did_you_mean(meant)}" if meant else str(told))
 
 
 class LazyCommand(TyperCommand):
@@ -38,9 +69,9 @@ class LazyCommand(TyperCommand):
         return self.load().make_context(info_name, args, parent, **extra)
 
 
-def group(name: str, summary: str, *commands: LazyCommand) -> TyperGroup:
+def group(name: str, summary: str, *commands: LazyCommand) -> Group:
     """A group of commands, listed in the order given."""
-    return TyperGroup(
+    return Group(
         name=name,
         help=summary,
         commands=list(commands),

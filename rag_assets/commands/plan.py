@@ -17,6 +17,7 @@ from rag_assets.commands.shell import CommandResult, printable
 from rag_assets.embedding.models import usd
 from rag_assets.errors import UsageError
 from rag_assets.ingest.plan import Demand, Plan, Price, make_plan, price_of
+from rag_assets.printing import counted
 from rag_assets.store.profiles import get_spec
 from rag_assets.store.roots import list_roots
 from rag_assets.store.tenants import spaces_of
@@ -119,14 +120,14 @@ def show_plan(console: Console, payload: dict[str, Any]) -> None:
         table.add_row(label, str(payload["files"][name]))
     console.print(table)
     if payload["held"]:
-        console.print(f"gone and to be kept, as so many at once look like a fault: {payload['held']:,} sources")
+        held = counted(payload["held"], "source")
+        console.print(f"gone and to be kept, as so many at once look like a fault: {held}")
     about = "" if payload["exact"] else "about "
+    work = ", ".join(counted(payload[f"{what}s"], what) for what in ("source", "chunk", "token"))
+    console.print(f"to publish: {about}{work}")
     console.print(
-        f"to publish: {about}{payload['sources']:,} sources, {payload['chunks']:,} chunks, {payload['tokens']:,} tokens"
-    )
-    console.print(
-        f"to embed: {about}{payload['to_embed']:,} texts, {payload['tokens_to_embed']:,} tokens; "
-        f"{payload['cache_hits']:,} chunks are in the cache"
+        f"to embed: {about}{counted(payload['to_embed'], 'text')}, {counted(payload['tokens_to_embed'], 'token')}; "
+        f"{counted(payload['cache_hits'], 'chunk is', 'chunks are')} in the cache"
     )
     _show_price(console, payload)
     unreadable = [(item["source"], item["error"]) for item in payload["unreadable"]]
@@ -167,7 +168,7 @@ def _duration(seconds: float) -> str:
         return "a second"
     if seconds < 120:
         return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:.1f} hours"
+    return counted(round(seconds / 60), "minute") if seconds < 7200 else f"{seconds / 3600:.1f} hours"
 
 
 def show_failures(

@@ -26,8 +26,9 @@ from rag_assets.commands.options import (
 )
 from rag_assets.commands.session import ready_database
 from rag_assets.commands.shell import CommandResult, note, printable
-from rag_assets.errors import UsageError
+from rag_assets.errors import UsageError, unknown
 from rag_assets.ingest import roots as changes
+from rag_assets.printing import counted
 from rag_assets.sources.options import DEFAULT_OPTIONS
 from rag_assets.sources.roots import resolve_roots
 from rag_assets.sources.secrets import shown
@@ -94,8 +95,9 @@ def set_command(
     """
     defaults = DEFAULT_OPTIONS.model_dump()
     names = {"interval": "interval_s"} | {name.replace("_", "-"): name for name in defaults if name != "interval_s"}
-    if unknown := [name for name in unset or [] if name.lstrip("-") not in names]:
-        raise UsageError(f"no option of a root is called {unknown[0]}; there are: {', '.join(sorted(names))}")
+    for name in unset or []:
+        if name.lstrip("-") not in names:
+            raise unknown("option", name.lstrip("-"), names, of="of a root")
     reset = {names[name.lstrip("-")]: defaults[names[name.lstrip("-")]] for name in unset or []}
     given = given_options(exclude, include, gitignore, all_folders, noindex, encoding)
     given |= {"interval_s": interval} if interval is not None else {}
@@ -136,7 +138,7 @@ def remove(
         if not yes and not _confirmed(found, changes.count_removed(database, found)):
             return CommandResult({}, lambda console: console.print("nothing was removed"))
         payload["withdrawn"] = changes.remove_root(database, found)
-    return CommandResult(payload, lambda console: _say(console, _removal(payload, "are withdrawn")))
+    return CommandResult(payload, lambda console: _say(console, _removal(payload, "withdrawn")))
 
 
 def move(
@@ -166,7 +168,11 @@ def confirm(root: _Root, tenant: Tenant, bot: Bot, as_json: Json = False) -> Com
             found = changes.find_root(connection, tenant, bot, root)
         withdrawn = changes.confirm_loss(database, found)
     payload = {"tenant": tenant, "bot": bot, "root": shown(found.uri), "withdrawn": withdrawn}
-    text = f"{withdrawn:,} sources are withdrawn" if withdrawn else "nothing of this root is held back"
+    text = (
+        f"{counted(withdrawn, 'source is', 'sources are')} withdrawn"
+        if withdrawn
+        else "nothing of this root is held back"
+    )
     return CommandResult(payload, lambda console: _say(console, text))
 
 
@@ -188,7 +194,7 @@ def root_payload(root: Root) -> dict[str, Any]:
 
 
 def _confirmed(root: Root, sources: int) -> bool:
-    note(f"Remove root {shown(root.uri)} of {root.tenant}/{root.bot}, with {sources:,} sources? [y/N]", "bold")
+    note(f"Remove root {shown(root.uri)} of {root.tenant}/{root.bot}, with {counted(sources, 'source')}? [y/N]", "bold")
     line = sys.stdin.readline()
     if not line:
         raise UsageError("nobody is there to ask; say --yes to remove without being asked")
@@ -196,7 +202,8 @@ def _confirmed(root: Root, sources: int) -> bool:
 
 
 def _removal(payload: dict[str, Any], what: str) -> str:
-    return f"root {payload['root']} of {payload['tenant']}/{payload['bot']}: {payload['withdrawn']:,} sources {what}"
+    root = f"root {payload['root']} of {payload['tenant']}/{payload['bot']}"
+    return f"{root}: {counted(payload['withdrawn'], 'source')} {what}"
 
 
 def _say(console: Console, text: str) -> None:
@@ -243,9 +250,12 @@ def _show_options(console: Console, payload: dict[str, Any]) -> None:
 
 
 def _show_move(console: Console, payload: dict[str, Any]) -> None:
-    sources, was = f"{payload['sources']:,} sources", payload["was"]
+    sources, was = counted(payload["sources"], "source"), payload["was"]
     _say(console, f"root {was} is {payload['root']} now: {sources}, with the ids that they had")
     if payload["replaced"]:
-        _say(console, f"{payload['replaced']:,} sources that had been read there a second time are withdrawn")
+        _say(console, f"withdrawn, as it had been read there a second time: {counted(payload['replaced'], 'source')}")
     if payload["missing"]:
-        _say(console, f"{payload['missing']:,} files are not at the new place; the next scan takes them for gone")
+        _say(
+            console,
+            f"{counted(payload['missing'], 'file is', 'files are')} not at the new place: gone for the next scan",
+        )

@@ -11,6 +11,7 @@ from rag_assets.commands.options import Json
 from rag_assets.commands.shell import CommandResult
 from rag_assets.homes import users_home
 from rag_assets.ingest.start import set_up
+from rag_assets.printing import counted
 from rag_assets.settings import Settings, load_settings
 from rag_assets.store.database import Database, describe
 from rag_assets.store.profiles import list_specs
@@ -48,7 +49,8 @@ def _show_up(console: Console, payload: dict[str, Any]) -> None:
     console.print(f"{kind}: {payload['database']}", markup=False)
     console.print(f"home: {payload['home']}", markup=False, soft_wrap=True)
     applied = payload["migrations"]
-    console.print(f"schema: {f'{len(applied)} migrations applied' if applied else 'up to date'}")
+    schema = f"{counted(len(applied), 'migration')} applied" if applied else "up to date"
+    console.print(f"schema: {schema}")
     console.print(f"profiles: {', '.join(payload['profiles'])}", markup=False)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,10 +17,10 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 from typer._completion_classes import completion_init
-from typer.core import TyperGroup
 
 from rag_assets.addresses import masked
-from rag_assets.errors import Interrupted, RagError, UsageError, causes, was_interrupted
+from rag_assets.commands.lazy import Group
+from rag_assets.errors import Interrupted, RagError, UsageError, alike, causes, did_you_mean, was_interrupted
 from rag_assets.printing import printable as printable
 from rag_assets.printing import printable_json, printable_lines
 
@@ -89,7 +90,7 @@ def _console(file: Any) -> Console:
     return _SafeConsole(file, width)
 
 
-class RagGroup(TyperGroup):
+class RagGroup(Group):
     """The command group `rag`; no exception leaves it, whoever calls it."""
 
     def main(self, args: Sequence[str] | None = None, *_: Any, **extra: Any) -> Any:
@@ -204,13 +205,23 @@ def _type_name(error: Exception) -> str:
 
 def _message(error: Exception) -> str:
     if _is_usage(error):
-        text: str = error.format_message()  # type: ignore[attr-defined]
+        text = _in_our_words(error.format_message())  # type: ignore[attr-defined]
         context = getattr(error, "ctx", None)
-        return f"{text} See: {context.command_path} --help" if text and context else text
+        end = "" if text.endswith((".", "?")) else "."
+        return f"{text}{end} See: {context.command_path} --help" if text and context else text
     if isinstance(error, RagError):
         return str(error)
     lines = str(error).strip().splitlines()
     return f"{type(error).__name__}: {masked(lines[0]) if lines else 'no message'} (RAG_DEBUG=1 shows where)"
+
+
+def _in_our_words(text: str) -> str:
+    """What typer says of a wrong option or argument, without the name of Python's error; of a choice that there is not,
+    with the one that was meant."""
+    text = text.replace("Value error, ", "", 1)
+    wrong = re.search(r"'([^']*)' is not one of (.+)", text)
+    likely = alike(wrong[1], re.findall(r"'([^']+)'", wrong[2])) if wrong else []
+    return f"{text.rstrip('.')}; {did_you_mean(likely)}" if likely else text
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from rag_assets.commands.shell import printable
+from rag_assets.printing import counted
 
 _WIDTH = 10  # columns of a step's name
 
@@ -51,16 +52,16 @@ def _seen(life: Mapping[str, Any]) -> str:
 def _read(life: Mapping[str, Any]) -> str:
     if life["bytes"] is None:
         return "not now: it could not be read, or is to be read again"
-    return f"{_time(life['read_at'])}, {life['bytes']:,} bytes, by parser version {life['parser_version']}"
+    return f"{_time(life['read_at'])}, {counted(life['bytes'], 'byte')}, by parser version {life['parser_version']}"
 
 
 def _parsed(life: Mapping[str, Any]) -> str:
     if life["characters"] is None:
         return "no text" if life["status"] == "no_text" else "no document"
-    parts = [f"{life['characters']:,} characters", life["content_type"], life["locale"], life["title"]]
+    parts = [counted(life["characters"], "character"), life["content_type"], life["locale"], life["title"]]
     parts += [f"{name.replace('_', ' ')} {_plain(value)}" for name, value in sorted(life["quality"].items())]
     if life["versions"] > 1:
-        parts.append(f"{life['versions']} versions are kept")
+        parts.append(f"{counted(life['versions'], 'version')} kept")
     return ", ".join(str(part) for part in parts if part)
 
 
@@ -76,7 +77,9 @@ def _published(profile: Mapping[str, Any]) -> str:
         said = f"{_time(profile['updated_at'])}, as a repetition of {profile['duplicate_of']}"
     else:
         state = "up to date" if profile["up_to_date"] else "an older version"
-        said = f"{profile['chunks']:,} chunks cut, embedded and published {_time(profile['updated_at'])}, {state}"
+        said = (
+            f"{counted(profile['chunks'], 'chunk')} cut, embedded and published {_time(profile['updated_at'])}, {state}"
+        )
     if profile["waits_for"]:
         said += f"; waits for batch job {profile['waits_for']}"
     return f"{name}{said}{': ' + profile['error'] if profile['error'] else ''}"

@@ -17,6 +17,7 @@ from rag_assets.commands.session import ready_database
 from rag_assets.commands.shell import CommandResult, printable
 from rag_assets.commands.source_shown import show_life
 from rag_assets.documents.names import is_web, part_name
+from rag_assets.printing import counted
 from rag_assets.store.database import Connection
 from rag_assets.store.roots import list_roots
 from rag_assets.store.source_life import (
@@ -98,7 +99,7 @@ def _lives(connection: Connection, tenant: str, bot: str, name: str) -> CommandR
         for life in lives:
             show_life(console, life)
         if len(found) > len(lives):
-            console.print(Text(f"{len(lives)} of {len(found)} sources of that file", style="dim"))
+            console.print(Text(f"{len(lives)} of {counted(len(found), 'source')} of that file", style="dim"))
 
     return CommandResult(payload, shown)
 
@@ -120,7 +121,9 @@ def _show_sources(console: Console, found: Sequence[Mapping[str, Any]], matching
             Text(printable(source["error"] or _missing(source))),
         )
     console.print(table)
-    count = f"{len(found)} sources" if len(found) == matching else f"{len(found)} of {matching} sources"
+    count = (
+        counted(len(found), "source") if len(found) == matching else f"{len(found)} of {counted(matching, 'source')}"
+    )
     console.print(Text(f"{count} under: {printable(', '.join(roots) or 'no roots yet')}", style="dim"))
 
 
@@ -148,4 +151,4 @@ def _show_files(console: Console, files: Sequence[Mapping[str, Any]]) -> None:
             Text(printable(file["file"])), Text(printable(file["root"] or "")), f"{file['sources']:,}", Text(statuses)
         )
     console.print(table)
-    console.print(Text(f"{len(files)} files", style="dim"))
+    console.print(Text(counted(len(files), "file"), style="dim"))

@@ -11,6 +11,7 @@ from rich.table import Table
 from rag_assets.commands.options import AnyBot, Json, Tenant
 from rag_assets.commands.session import ready_database
 from rag_assets.commands.shell import CommandResult
+from rag_assets.printing import counted
 from rag_assets.store.cache import usage_of
 
 
@@ -64,8 +65,8 @@ def _show(console: Console, payload: dict[str, Any]) -> None:
     console.print(table)
     total, cache = payload["total"], payload["cache"]
     console.print(
-        f"{whose}: {cache['entries']:,} vectors in the cache ({_size(cache['bytes'])}), hit rate "
-        f"{_percent(total['hit_rate'])}, {total['tokens']:,} tokens, ${total['cost_usd']:.4f}",
+        f"{whose}: {counted(cache['entries'], 'vector')} in the cache ({_size(cache['bytes'])}), hit rate "
+        f"{_percent(total['hit_rate'])}, {counted(total['tokens'], 'token')}, ${total['cost_usd']:.4f}",
         markup=False,
     )
 

@@ -8,6 +8,7 @@ from typing import get_args
 from rag_assets.documents.model import BlockKind, Document, Record
 from rag_assets.documents.normalize import normalize
 from rag_assets.errors import ParseError
+from rag_assets.printing import counted
 
 _STATUSES = ("ready", "no_text", "failed")
 
@@ -51,7 +52,7 @@ def _fault_of(document: object) -> str | None:
     length = len(document.text)
     for block in document.blocks:
         if block.kind not in get_args(BlockKind) or not 0 <= block.start <= block.end <= length:
-            return f"{block} is no part of a text of {length} characters"
+            return f"{block} is no part of a text of {counted(length, 'character')}"
     try:
         json.dumps(dict(document.metadata), allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:

@@ -14,6 +14,7 @@ from typing import Any
 from charset_normalizer import from_bytes
 
 from rag_assets.errors import ParseError
+from rag_assets.printing import counted
 
 _UNWANTED = re.compile("[\x00-\x08\x0b-\x1f\ud800-\udfff]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -136,7 +137,7 @@ def _controls(data: bytes) -> int:
 def _refuse_binary(data: bytes) -> None:
     controls = _controls(data)
     if controls > 4 and controls * 50 > len(data):
-        raise ParseError(f"binary content, not text: {controls} control bytes in {len(data)}")
+        raise ParseError(f"binary content, not text: {counted(controls, 'control byte')} in {len(data)}")
 
 
 def _decode_legacy(data: bytes, codec: str | None) -> str:

@@ -19,6 +19,7 @@ from typing import Any
 from rag_assets.documents.languages import detect
 from rag_assets.documents.model import Document, Record
 from rag_assets.errors import ParseError
+from rag_assets.printing import counted
 
 QUALITY = "quality"
 GIVEN = "quality_given"  # where a file's own metadata has a field named quality, it is kept under this name
@@ -49,8 +50,8 @@ def refuse_inflated(records: Iterable[Record], bytes_in: int) -> None:
     characters = sum(len(record.document.text) for record in records if record.document)
     if characters > max(_ALWAYS_PLAUSIBLE, _PLAUSIBLE_RATIO * bytes_in):
         raise ParseError(
-            f"{characters:,} characters come out of {bytes_in:,} bytes: one text is repeated in it without end, "
-            f"or the file is made to flood its reader"
+            f"{counted(characters, 'character')} out of {counted(bytes_in, 'byte')}: one text is repeated in it "
+            f"without end, or the file is made to flood its reader"
         )
 
 

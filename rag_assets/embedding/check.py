@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rag_assets.errors import EmbeddingError, TextRefused
+from rag_assets.printing import counted
 
 _ROUNDING = 1e-6  # how far from 1 the norm of a float32 unit vector may be
 
@@ -53,12 +54,13 @@ def _as_matrix(vectors: ArrayLike, n: int, dimensions: int, what: str) -> NDArra
     if n == 0 and matrix.size == 0:
         return np.empty((0, dimensions))
     if matrix.ndim != 2:
-        raise EmbeddingError(f"expected {n} vectors, {what} returned an array of shape {matrix.shape}")
+        raise EmbeddingError(f"expected {counted(n, 'vector')}, {what} returned an array of shape {matrix.shape}")
     if len(matrix) != n:
-        raise EmbeddingError(f"{what} returned {len(matrix)} vectors for {n} texts")
+        raise EmbeddingError(f"{what} returned {counted(len(matrix), 'vector')} for {counted(n, 'text')}")
     if matrix.shape[1] != dimensions:
         raise EmbeddingError(
-            f"expected {dimensions} dimensions, {what} returned {matrix.shape[1]}: a profile needs its model's own"
+            f"expected {counted(dimensions, 'dimension')}, {what} returned {matrix.shape[1]}: a profile needs its "
+            "model's own"
         )
     return matrix
 

@@ -17,6 +17,7 @@ from rag_assets.chunking import ChunkingSpec
 from rag_assets.embedding.models import ModelInfo, model_info
 from rag_assets.embedding.origins import Origin, origin_of
 from rag_assets.errors import InvalidProfile
+from rag_assets.faults import faults_of
 from rag_assets.keys import check_key
 
 EMBEDDING_CODE_VERSION = 1  # raise it when our own code makes another vector from the same text
@@ -248,16 +249,10 @@ def make_profile(**kwargs: Any) -> EmbeddingProfile:
     try:
         return EmbeddingProfile.model_validate(kwargs)
     except ValidationError as error:
-        faults = "; ".join(_fault_text(fault["loc"], fault["msg"]) for fault in error.errors())
+        faults = "; ".join(faults_of(error, EmbeddingProfile))
         raise InvalidProfile(f"profile {kwargs.get('name')!r}: {faults}") from error
     except InvalidProfile as error:
         raise InvalidProfile(f"profile {kwargs.get('name')!r}: {error}") from error
-
-
-def _fault_text(location: tuple[int | str, ...], message: str) -> str:
-    message = message.removeprefix("Value error, ")
-    where = ".".join(str(part) for part in location)
-    return f"{where}: {message}" if where else message
 
 
 def _static(dimensions: int) -> EmbeddingProfile:

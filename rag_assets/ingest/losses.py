@@ -14,6 +14,7 @@ from uuid import UUID
 
 from rag_assets.errors import RootUnreadable
 from rag_assets.ingest.root_changes import RootChanges
+from rag_assets.printing import counted
 from rag_assets.sources.options import RootOptions
 from rag_assets.sources.scan import RootListing, scan_root
 from rag_assets.sources.secrets import shown
@@ -45,8 +46,9 @@ class HeldLoss:
 
     def __str__(self) -> str:
         name, held = f"{self.tenant}/{self.bot}", self.held
+        are = "is" if held.sources == 1 else "are"
         return (
-            f"{held.sources} of {held.of} sources of root {self.root} of {name} are gone since "
+            f"{held.sources:,} of {counted(held.of, 'source')} of root {self.root} of {name} {are} gone since "
             f"{held.since:%Y-%m-%d %H:%M} and kept, because so many at once look like a fault. Once they are back, the "
             f"next scan ends this; if they are gone on purpose: rag root confirm {quote(self.root)} "
             f"--tenant {self.tenant} --bot {self.bot}, or rag ingest with --confirm-loss"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import codecs
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from encodings.aliases import aliases
 from pathlib import Path
 from shlex import quote
 from types import MappingProxyType
@@ -15,7 +15,9 @@ from pydantic import ValidationError
 
 from rag_assets.documents.checksum import bytes_checksum
 from rag_assets.errors import RagError, RootMoved, RootUnreadable, SourceError, UsageError, unknown
+from rag_assets.faults import faults_of
 from rag_assets.ingest import losses
+from rag_assets.printing import counted
 from rag_assets.sources.local import to_path
 from rag_assets.sources.options import RootOptions
 from rag_assets.sources.patterns import patterns_of
@@ -50,17 +52,32 @@ def checked_options(changes: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         UsageError: names the first that cannot be.
     """
-    encoding = changes.get("encoding")
+    if (encoding := changes.get("encoding")) is not None:
+        _check_encoding(encoding)
     try:
-        if encoding is not None:
-            codecs.lookup(encoding)
         patterns_of(RootOptions.model_validate(dict(changes)))
-    except LookupError as error:
-        raise UsageError(f"no encoding is called {encoding!r}; known are utf-8, cp1252, gb18030 and so on") from error
     except ValidationError as error:
-        first = error.errors()[0]
-        raise UsageError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}, got {first['input']!r}") from error
+        given = error.errors()[0]["input"]
+        raise UsageError(f"{faults_of(error, RootOptions)[0]}, got {given!r}") from error
     return dict(changes)
+
+
+def _check_encoding(name: str) -> None:
+    if not _is_encoding(name):
+        known = {alias.replace("_", "-") for names in aliases.items() for alias in names if _is_encoding(alias)}
+        way_out = "Known are utf-8, cp1252, gb18030 and what else Python knows"
+        raise unknown("encoding", name.lower().replace("_", "-"), known, listed=False, way_out=way_out)
+
+
+def _is_encoding(name: str) -> bool:
+    """Whether Python makes text of bytes by that name; of some it makes other bytes."""
+    try:
+        b"a".decode(name)
+    except UnicodeError:
+        return True  # one in which a byte alone is no text
+    except (LookupError, ValueError):
+        return False
+    return True
 
 
 def find_root(connection: Connection, tenant: str, bot: str, word: str) -> Root:
@@ -76,7 +93,10 @@ def find_root(connection: Connection, tenant: str, bot: str, word: str) -> Root:
     for root in roots:
         if names & ({str(root.id)} | _names(root.uri)):
             return root
-    raise unknown("root", shown(word), [shown(root.uri) for root in roots], of=f"of bot {bot!r} of tenant {tenant!r}")
+    of = f"of bot {bot!r} of tenant {tenant!r}"
+    if word.startswith((".", "~")):
+        word = os.path.abspath(os.path.expanduser(word))
+    raise unknown("root", shown(word), [shown(root.uri) for root in roots], of=of, places=True)
 
 
 def _names(word: str) -> set[str]:
@@ -151,7 +171,8 @@ def move_root(database: Database, root: Root, uri: str) -> Moved:
         ]
         if known and not pairs:
             raise UsageError(
-                f"none of the {len(known)} files of root {shown(root.uri)} lies under {shown(uri)}: that is no move"
+                f"none of {counted(len(known), 'file')} of root {shown(root.uri)} lies under {shown(uri)}: "
+                "that is no move"
             )
         replaced = store.move_files(connection, root, pairs)
         if other is not None:

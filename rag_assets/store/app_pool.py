@@ -20,6 +20,7 @@ from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout
 from tenacity import AsyncRetrying, Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential_jitter
 
 from rag_assets.errors import DatabaseRefused, DatabaseUnavailable
+from rag_assets.printing import counted
 from rag_assets.store.app_role import acheck_app_role, check_app_role
 from rag_assets.store.failures import as_ours
 from rag_assets.store.pooler import aprepare_nothing_if_pooled, prepare_nothing_if_pooled
@@ -51,7 +52,7 @@ _NAME = "rag-assets app"
 
 def _busy(size: int) -> DatabaseUnavailable:
     return DatabaseUnavailable(
-        f"none of the {size} connections for searching became free within {_TURN_SECONDS:g} s: "
+        f"none of {counted(size, 'connection')} for searching became free within {_TURN_SECONDS:g} s: "
         "search less at a time, or give Database more search_connections"
     )
 

@@ -15,6 +15,7 @@ from psycopg.rows import class_row, dict_row
 
 from rag_assets.embedding.profiles import EmbeddingProfile
 from rag_assets.embedding.protocol import Usage
+from rag_assets.printing import counted
 from rag_assets.store.cache import count_usage, put_vectors
 from rag_assets.store.database import Connection, Database
 from rag_assets.store.profiles import BuiltProfile
@@ -209,7 +210,7 @@ def finish_job(
 
     `failed` are the items without a vector, and why. False if the job was closed before: then nothing is written.
     """
-    error = f"{len(failed)} of {job.items} texts failed" if failed else None
+    error = f"{len(failed):,} of {counted(job.items, 'text')} failed" if failed else None
     closed = connection.execute(query("close_embedding_job"), {"id": job.id, "state": "done", "error": error})
     if not closed.rowcount:
         return False

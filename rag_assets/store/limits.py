@@ -28,6 +28,7 @@ from rag_assets.errors import (
     UnknownTenant,
     UsageError,
 )
+from rag_assets.printing import counted
 from rag_assets.store.database import Connection, Database
 from rag_assets.store.sql import first_row, query, rows, scalar
 from rag_assets.store.tenants import list_tenants, unknown_tenant
@@ -312,15 +313,15 @@ class PgGate:
             if items > (limit.items or items) or tokens > (limit.tokens or tokens)
         ]
         return (
-            f"a request of {items} items and {tokens} tokens is larger than the rate limit of {'; '.join(limits)}. "
-            "Raise it with: rag tenant limit"
+            f"a request of {counted(items, 'item')} and {counted(tokens, 'token')} is larger than the rate limit of "
+            f"{'; '.join(limits)}. Raise it with: rag tenant limit"
         )
 
     def _too_long(self, seconds: float) -> str:
         reason = "the provider has asked for a pause" if self._look().blocked else "the rate limits are used up"
         return (
             f"{self._name}: {reason}, and the turn of the next request is about "
-            f"{seconds / 60:.0f} minutes away. What is embedded is kept; run it again later"
+            f"{counted(round(seconds / 60), 'minute')} away. What is embedded is kept; run it again later"
         )
 
     def _tell(self, seconds: float) -> None:

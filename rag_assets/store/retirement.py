@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from psycopg import sql
 
 from rag_assets.errors import PromotionRefused, UsageError
+from rag_assets.printing import counted
 from rag_assets.store.database import Connection, Database
 from rag_assets.store.partitions import drop_partition, partition_exists
 from rag_assets.store.profiles import BuiltProfile, built_profile, record_event, retired_profiles
@@ -101,15 +102,13 @@ def _counted(connection: Connection, built: BuiltProfile) -> Dropped:
     name = built.profile.name
     if not partition_exists(connection, built.id):
         return Dropped(name, expected, 0)  # cut off between the partition and its records; those are left to go
-    counted = _number(connection, sql.SQL(query("chunk_count")).format(profile=sql.Literal(built.id)), built)
-    found = Dropped(name, expected, counted)
-    if counted == expected:
+    held = _number(connection, sql.SQL(query("chunk_count")).format(profile=sql.Literal(built.id)), built)
+    found = Dropped(name, expected, held)
+    if held == expected:
         return found
-    return replace(
-        found,
-        chunks_dropped=0,
-        refused=f"profile {name!r} holds {counted} chunks, and {expected} were published: nothing of it was dropped",
-    )
+    holds = f"profile {name!r} holds {counted(held, 'chunk')}"
+    refused = f"{holds}, and {expected:,} were published: nothing of it was dropped"
+    return replace(found, chunks_dropped=0, refused=refused)
 
 
 def _number(connection: Connection, statement: sql.SQL | sql.Composed, built: BuiltProfile) -> int:

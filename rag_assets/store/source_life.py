@@ -13,6 +13,7 @@ from psycopg.rows import class_row, dict_row
 
 from rag_assets.documents.names import part_name
 from rag_assets.errors import UsageError
+from rag_assets.printing import counted
 from rag_assets.store.database import Connection
 from rag_assets.store.sql import query, rows, scalars
 
@@ -108,7 +109,8 @@ def _unclear(connection: Connection, tenant: str, bot: str, name: str, found: Se
     if found:
         named = "; ".join(f"{one.label}, id {one.id}" for one in found[:_NAMED])
         more = f"; and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
-        return f"{name!r} may be any of {len(found)} sources of {tenant}/{bot}: {named}{more}. Name one by its id"
+        these = f"{counted(len(found), 'source')} of {tenant}/{bot}"
+        return f"{name!r} may be any of {these}: {named}{more}. Name one by its id"
     known: list[str] = scalars(connection, query("source_names"), _values(tenant, bot))
     close = get_close_matches(name, known, n=3, cutoff=0.5)
     hint = f"did you mean {', '.join(map(repr, close))}?" if close else "`rag sources` lists them"

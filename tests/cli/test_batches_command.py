@@ -44,7 +44,7 @@ def test_an_ingest_by_batch_says_what_waits_and_the_next_one_publishes_it(
     rag("profile", "add", "gemini-cli", *MODEL)
     where = ("--tenant", "batch-cli", "--bot", "b")
     first = rag("ingest", str(folder), *where, "--profile", "gemini-cli", "--batch")
-    assert f"{TEXTS} chunks wait for a batch job; they are published by" in first.stdout
+    assert f"{TEXTS} chunks wait for a batch job; published by" in first.stdout
 
     (job,) = rag.json("batches", "--tenant", "batch-cli")["jobs"]
     assert (job["state"], job["items"], job["bot"], job["profile"]) == ("running", TEXTS, "b", "gemini-cli")

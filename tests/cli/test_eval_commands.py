@@ -135,7 +135,7 @@ def test_a_candidate_that_lacks_a_source_is_refused(rag: Rag, bot: Bot) -> None:
     bot.add_document(COARSE)
     reasons = refused(rag, bot)
     assert list(reasons) == ["coverage"]
-    assert reasons["coverage"].startswith(f"1 of {DOCUMENTS + 1} ready sources are missing in the candidate: late")
+    assert reasons["coverage"].startswith(f"the candidate lacks 1 of {DOCUMENTS + 1} ready sources: late")
 
 
 def test_a_candidate_that_gets_one_critical_query_wrong_is_refused(rag: Rag, bot: Bot) -> None:
@@ -177,12 +177,12 @@ def test_labels_of_unknown_documents_decide_nothing(rag: Rag, bot: Bot, tmp_path
     bot.label({"q5": {"nowhere": 1}})
     reasons = refused(rag, bot, "--junit", str(tmp_path / "gate.xml"), code=2)
     assert reasons["labels"].startswith(
-        f"1 labelled documents are in no source: nowhere: 1 of {DOCUMENTS} labels (2.50%)"
+        f"1 labelled document is in no source: nowhere: 1 of {DOCUMENTS} labels (2.50%)"
     )
     assert "--max-left-out" in reasons["labels"]
     assert 'errors="' in (tmp_path / "gate.xml").read_text()
     run = rag.json("eval", "run", *bot.words, "--profile", FINE)
-    assert run["problems"] == ["1 labelled documents are in no source: nowhere"]
+    assert run["problems"] == ["1 labelled document is in no source: nowhere"]
     assert (run["labels"]["absent"], run["labels"]["judged_share"]) == (["nowhere"], 1 - 1 / DOCUMENTS)
     judged = rag.json("eval", "gate", *bot.words, *GATE, "--max-left-out", "0.05")
     assert (judged["outcome"], judged["labels"]["absent"]) == ("passed", ["nowhere"])
@@ -335,7 +335,7 @@ def test_an_import_ingests_the_documents_and_keeps_the_labels(rag: Rag, environm
     assert (found["queries"], found["judged"], found["critical"]) == (DOCUMENTS, DOCUMENTS, 1)
     assert found["ingest"]["sources"]["ready"] == DOCUMENTS
     assert any("unheard-of" in problem for problem in found["problems"])
-    assert found["problems"][-1] == "1 labelled documents are in no source: nowhere"
+    assert found["problems"][-1] == "1 labelled document is in no source: nowhere"
     measured = rag.json("eval", "run", "--tenant", "imported", "--bot", "b", "--profile", FINE)
     assert measured["queries"] == DOCUMENTS
 

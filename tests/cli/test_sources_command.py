@@ -89,7 +89,7 @@ def test_the_life_of_a_source_is_told_by_its_name_its_path_its_id_or_a_part_of_t
     (profile,) = life["profiles"]
     assert (profile["profile"], profile["chunks"], profile["up_to_date"], profile["work"]) == ("tiny", 1, True, None)
     shown = rag("sources", "--tenant", tenant, "--bot", "b", "--show", "pump.md").stdout
-    for step in ("seen", "read", "parsed", "tiny (active): 1 chunks cut, embedded and published", "next"):
+    for step in ("seen", "read", "parsed", "tiny (active): 1 chunk cut, embedded and published", "next"):
         assert step in shown
 
 

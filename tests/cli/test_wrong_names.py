@@ -9,9 +9,10 @@ import click
 import pytest
 from typer.core import TyperCommand
 
-from rag_assets.errors import UnknownPath, UnknownTenant, unknown, unknown_path
+from rag_assets.errors import UnknownPath, UnknownTenant, alike_places, unknown, unknown_path
 from rag_assets.ingest.pairs import enable_pair
 from rag_assets.store.database import Database
+from rag_assets.store.roots import add_root
 from rag_assets.store.tenants import add_tenant
 from tests.cli.conftest import PROFILE
 from tests.support.command_line import Rag
@@ -40,6 +41,7 @@ def tenant(home: Path) -> str:
     with ready_database(Settings(home=home, database_url=None)) as database:
         add_tenant(database, "wrong-names", "support")
         enable_pair(database, "wrong-names", "support", "static-128")
+        add_root(database, "wrong-names", "support", ROOT)
     return "wrong-names"
 
 
@@ -129,3 +131,55 @@ def test_an_application_is_told_no_name_of_others(database: Database) -> None:
         with pytest.raises(UnknownBot) as caught:
             open_scope(database, tenant, bot)
         assert not re.search(r"'(acme|support)'\?|there are", str(caught.value))
+
+
+ROOT = "/srv/handbook"
+ADDING = ("profile", "add", "misspelt", "--provider", "hash", "--model", "hash", "--dimensions", "32")
+NEAR = {
+    "language": ((*ADDING, "--language", "englsh"), "no language 'englsh'; did you mean 'english'?"),
+    "option": ((*ADDING, "--option", "taks=search"), "no option 'taks'; did you mean 'task'?"),
+    "value of an option": ((*ADDING, "--option", "encoding_format=floot"), "did you mean 'float'?"),
+    "strategy": ((*ADDING, "--chunking", "markdwon:400:0"), "no strategy 'markdwon'; did you mean 'markdown'?"),
+    "option of a chunking": ((*ADDING, "--chunking", "token:99:0:tokenzier=x"), "did you mean 'tokenizer'?"),
+    "unset": (("root", "set", ROOT, "--unset", "excldue"), "no option 'excldue' of a root; did you mean 'exclude'?"),
+    "encoding": (("root", "set", ROOT, "--encoding", "utf-88"), "no encoding 'utf-88'; did you mean 'utf-8'"),
+    "root shown": (("root", "show", "handbok"), f"no root 'handbok' of bot 'support' of tenant 'wrong-names'; did you "
+                   f"mean '{ROOT}'?"),
+    "root set": (("root", "set", "/svr/handbook", "--gitignore"), f"did you mean '{ROOT}'?"),
+    "root moved": (("root", "move", "/srv/hanbook", "."), f"did you mean '{ROOT}'?"),
+    "root confirmed": (("root", "confirm", "handbooks"), f"did you mean '{ROOT}'?"),
+    "root removed": (("root", "remove", "srv/hamdbok", "--yes"), f"did you mean '{ROOT}'?"),
+    "mode": (("search", "x", "--mode", "hybird"), "did you mean 'hybrid'?"),
+    "status": (("sources", "--status", "redy"), "did you mean 'ready'?"),
+    "command": (("serch",), "no command 'serch' of rag; did you mean 'search'?"),
+    "command of a group": (("root", "shwo"), "no command 'shwo' of rag root; did you mean 'show'?"),
+    "command of other programs": (("root", "rm"), "no command 'rm' of rag root; did you mean 'remove'?"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", NEAR)
+def test_whatever_is_chosen_from_names_tells_the_one_that_was_meant(rag: Rag, tenant: str, kind: str) -> None:
+    words, said = NEAR[kind]
+    if words[0] in ("root", "search", "sources") and len(words) > 2:
+        words = (*words, "--tenant", tenant, "--bot", "support")
+    _, message = rag.error(*words)
+    assert said in message
+    assert "Value error" not in message
+
+
+def test_what_resembles_no_command_is_told_with_those_that_there_are(rag: Rag) -> None:
+    _, message = rag.error("root", "zzzz")
+    assert message.startswith("no command 'zzzz' of rag root; there are: confirm, list, move, remove, set, show. See:")
+
+
+def test_a_root_that_only_lies_beside_another_is_not_taken_for_it() -> None:
+    known = ["/srv/a/very/long/way/to/finance", "https://example.com/handbook/de", "/srv/handbook"]
+    assert alike_places("/srv/a/very/long/way/to/research", known) == []
+    assert alike_places("handbook", known) == ["/srv/handbook"]
+    assert alike_places("https://exmaple.com/handbook/de", known) == ["https://example.com/handbook/de"]
+
+
+def test_no_encoding_is_meant_that_makes_no_text(rag: Rag, tenant: str) -> None:
+    for name in ("hex", "rot13", "base64", "nothing-like-it"):
+        _, message = rag.error("root", "set", ROOT, "--encoding", name, "--tenant", tenant, "--bot", "support")
+        assert message.startswith(f"no encoding '{name}'. Known are utf-8"), message

@@ -69,7 +69,7 @@ def test_what_no_parser_takes_is_named_once_for_the_archive() -> None:
     first, archive = parse(zipped({"a.txt": "text", "b.exe": "x", "c.dll": "x"}), "a.zip")
     assert first.key == "a.txt"
     assert (archive.key, archive.status) == ("", "no_text")
-    assert archive.error == "2 file(s) inside are of kinds that no parser takes: b.exe, c.dll"
+    assert archive.error == "2 files inside are of kinds that no parser takes: b.exe, c.dll"
 
 
 def test_an_empty_archive_holds_no_text() -> None:

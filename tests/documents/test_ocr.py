@@ -61,7 +61,7 @@ def test_the_engine_is_told_the_language_of_the_other_pages() -> None:
 def test_a_scan_in_which_the_engine_finds_nothing_is_no_text() -> None:
     register_ocr(read_bars)
     (record,) = parse(pdf(IMAGE_ONLY), "scan.pdf")
-    assert (record.status, record.error) == ("no_text", "no text on any of 1 page(s), and OCR found none")
+    assert (record.status, record.error) == ("no_text", "no text on any of 1 page, and OCR found none")
 
 
 def test_an_engine_that_fails_costs_only_what_it_should_have_read() -> None:

@@ -67,7 +67,7 @@ def test_tables_groups_notes_and_comments_are_read() -> None:
 
 def test_a_presentation_of_pictures_is_no_text() -> None:
     (record,) = parse(pptx("<p:pic/>", "<p:pic/>"), "a.pptx")
-    assert (record.status, record.error) == ("no_text", "no text on any of 2 slide(s)")
+    assert (record.status, record.error) == ("no_text", "no text on any of 2 slides")
 
 
 def test_a_slide_list_that_points_nowhere_does_not_hide_the_other_slides() -> None:

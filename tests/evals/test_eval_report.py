@@ -64,7 +64,7 @@ def test_the_report_shows_verdict_metrics_and_what_changed_with_the_documents(re
     text = render(report)
     assert "**Verdict: refused**" in text
     assert re.search(
-        r"\| critical\\_queries \| \*\*refused\*\* \| 1 \| 0 \| 1 of 1 critical queries got worse: q2 \|", text
+        r"\| critical\\_queries \| \*\*refused\*\* \| 1 \| 0 \| 1 of 1 critical query got worse: q2 \|", text
     )
     assert re.search(
         r"\| recall@5 \| 0\.9500 \[0\.\d{4}, [01]\.\d{4}\] \| 0\.9750 \[.*\] \| \+0\.0250 \| [01]\.\d{4} \|", text
@@ -75,7 +75,7 @@ def test_the_report_shows_verdict_metrics_and_what_changed_with_the_documents(re
     assert "| q1 | question q1 | +1.00 | nothing | 1. **d1** |" in text
     assert "| embed | 1.0 / 2.0 | 1.0 / 2.0 |" in text
     assert "qrels.tsv:3: q1 repeats line 2; dropped" in text
-    assert "1 queries without a relevant document, left out of every mean: no-label" in text
+    assert "1 query without a relevant document, left out of every mean: no-label" in text
 
 
 def test_text_of_queries_and_documents_cannot_break_tables_or_add_markup(report: Report) -> None:

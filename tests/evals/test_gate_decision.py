@@ -65,7 +65,7 @@ REFUSALS = {
     "missing source": (
         {"missing_sources": ("a.md",)},
         "coverage",
-        "1 of 12 ready sources are missing in the candidate: a.md",
+        "the candidate lacks 1 of 12 ready sources: a.md",
     ),
     "critical query": (
         {"critical": frozenset({"q0", "q59"}), "candidate": evaluation_of([*BETTER[:-1], 0.0])},
@@ -80,9 +80,9 @@ REFUSALS = {
     "NaN metric": (
         {"candidate": evaluation_of([math.nan] * 30 + [1.0] * 30)},
         "valid_scores",
-        "30 scores or metrics are not finite numbers",
+        "scores or metrics that are not finite numbers: 30",
     ),
-    "NaN scores": ({"invalid_scores": 7}, "valid_scores", "7 scores or metrics are not finite numbers"),
+    "NaN scores": ({"invalid_scores": 7}, "valid_scores", "scores or metrics that are not finite numbers: 7"),
     "slow": ({"candidate_p95_ms": 40.0}, "latency", "p95 is 40.0 ms, at most 28.0 ms is allowed, baseline 18.0 ms"),
     "NaN latency": ({"candidate_p95_ms": math.nan}, "latency", "p95 is nan ms"),
     "bad index": ({"index_recall": 0.98}, "index_recall", "the index finds 0.9800"),
@@ -209,7 +209,7 @@ def test_limits_that_are_switched_off_pass_and_say_so() -> None:
 
 def test_a_critical_query_may_move_within_the_first_five() -> None:
     verdict = decide(good(critical=frozenset({"q0"})), GAIN)
-    assert criterion(verdict, "critical_queries").reason == "none of 1 critical queries got worse"
+    assert criterion(verdict, "critical_queries").reason == "none of 1 critical query got worse"
 
 
 @pytest.mark.parametrize(

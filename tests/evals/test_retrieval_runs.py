@@ -46,7 +46,7 @@ def test_documents_are_ranked_by_their_first_chunk(chunks: dict[str, list[tuple[
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), float("-inf")])
 def test_row_85_scores_that_are_no_numbers_are_refused_with_the_query_and_the_count(bad: float) -> None:
-    with pytest.raises(RunError, match=r"2 scores are not finite numbers, in 1 queries \(q2\)") as caught:
+    with pytest.raises(RunError, match=r"2 scores are not finite numbers, in 1 query \(q2\)") as caught:
         RetrievalRun.from_chunks({"q1": [("a", 1.0)], "q2": [("a", bad), ("b", 1.0), ("c", bad)]})
     assert caught.value.invalid_scores == {"q2": 2}
 

@@ -142,7 +142,7 @@ def test_a_new_root_at_the_place_that_another_one_has_left_has_sources_of_its_ow
 def test_a_place_with_nothing_of_the_root_is_no_move_and_nothing_is_changed(database: Database, root: Path) -> None:
     ingested(database, root, "acme", FILES)
     other = write_files(root.parent / "other", {"z.md": "Something."})
-    with pytest.raises(UsageError, match="none of the 3 files"):
+    with pytest.raises(UsageError, match="none of 3 files"):
         move_root(database, root_of(database, root), str(other))
     assert (roots(database), len(served(database))) == ([str(root)], 4)
 

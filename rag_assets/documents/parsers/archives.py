@@ -10,6 +10,7 @@ from rag_assets.documents.model import Record
 from rag_assets.documents.parsers.nested import Budget, Collected, opened
 from rag_assets.documents.parsers.zips import open_zip, read_entry
 from rag_assets.errors import ParseError
+from rag_assets.printing import counted
 
 _UTF8_NAME = 0x800
 _DRIVE = re.compile(r"^[A-Za-z]:")
@@ -28,10 +29,10 @@ def parse_zip(data: bytes, name: str, content_type: str | None) -> list[Record]:
     with opened() as budget, open_zip(data) as archive:
         entries = [info for info in archive.infolist() if _is_file(info)]
         if len(entries) > budget.files:
-            raise ParseError(f"the zip holds {len(entries):,} files where {budget.files:,} are allowed")
+            raise ParseError(f"the zip holds {counted(len(entries), 'file')} where {budget.files:,} are allowed")
         unpacked = sum(info.file_size for info in entries)
         if unpacked > budget.bytes:
-            raise ParseError(f"the zip unpacks to {unpacked:,} bytes where {budget.bytes:,} are allowed")
+            raise ParseError(f"the zip unpacks to {counted(unpacked, 'byte')} where {budget.bytes:,} are allowed")
         for info in entries:
             _add_entry(archive, info, collected, budget)
     note = collected.unread_note()

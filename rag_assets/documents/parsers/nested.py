@@ -13,6 +13,7 @@ from rag_assets.documents.names import part_name
 from rag_assets.documents.normalize import normalize
 from rag_assets.documents.registry import parse
 from rag_assets.errors import ParseError, UnsupportedFormat
+from rag_assets.printing import counted
 
 MAX_DEPTH = 4  # an archive in a mail in an archive in an archive
 MAX_FILES = 10_000
@@ -105,4 +106,5 @@ class Collected:
         if not self.unread:
             return ""
         names = ", ".join(self.unread[:5]) + (", …" if len(self.unread) > 5 else "")
-        return f"{len(self.unread)} file(s) inside are of kinds that no parser takes: {names}"
+        files = counted(len(self.unread), "file inside is of a kind", "files inside are of kinds")
+        return f"{files} that no parser takes: {names}"

@@ -23,6 +23,7 @@ from rag_assets.documents.parsers.pdf_layout import Line, Page, drop_repeated, p
 from rag_assets.documents.quality import figures
 from rag_assets.documents.reasons import in_words
 from rag_assets.errors import ParseError
+from rag_assets.printing import counted
 
 # PDFium marks a hyphen at a line's end with one of these; the word goes on in the next line.
 _SOFT_BREAK = re.compile("[\x02\ufffe\u00ad]\r?\n?")
@@ -78,12 +79,12 @@ def parse_pdf(data: bytes, name: str, content_type: str | None) -> list[Record]:
 
 def _why_empty(found: _Pages) -> str:
     """Return why there is no text at all; raises ParseError where there might be, had OCR not failed."""
-    count = len(found.pages)
+    nothing = f"no text on any of {counted(len(found.pages), 'page')}"
     if found.ocr_error:
-        raise ParseError(f"no text on any of {count} page(s), and {found.ocr_error}")
+        raise ParseError(f"{nothing}, and {found.ocr_error}")
     if ocr.has_ocr():
-        return f"no text on any of {count} page(s), and OCR found none"
-    return f"no text on any of {count} page(s): a scan needs OCR first"
+        return f"{nothing}, and OCR found none"
+    return f"{nothing}: a scan needs OCR first"
 
 
 def _read(data: bytes) -> _Pages:
@@ -106,7 +107,7 @@ def _read_with_pdfium(data: bytes) -> _Pages:
                 found.pages.append([])
                 found.unread += 1
         if found.unread and found.unread == len(document):
-            raise ParseError(f"the PDF is damaged: none of its {found.unread} page(s) can be read")
+            raise ParseError(f"the PDF is damaged: none of its {counted(found.unread, 'page')} can be read")
         found.contents = list(itertools.islice(_bookmarks(document), _MAX_BOOKMARKS))
         _read_scans(document, found)
         return found

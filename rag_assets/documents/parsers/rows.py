@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rag_assets.errors import ParseError
+from rag_assets.printing import counted
 
 # The default of 128 KiB a cell refuses ordinary exports of articles.
 csv.field_size_limit(2**31 - 1)
@@ -154,7 +155,7 @@ def _header(cells: list[str]) -> list[str]:
 def _csv_row(header: list[str], cells: list[str], number: int) -> Row:
     extra = cells[len(header) :]
     if any(cell.strip() for cell in extra):
-        count = f"{len(cells)} fields where the header has {len(header)}"
+        count = f"{counted(len(cells), 'field')} where the header has {len(header)}"
         # A delimiter too many moves all cells behind it, and the first one stands in front of any.
         known = {header[0]: cells[0]}
         return Row("line", number, None, f"line {number} has {count}", known, json.dumps(cells))

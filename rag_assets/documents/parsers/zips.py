@@ -9,6 +9,7 @@ from itertools import pairwise
 
 from rag_assets.documents.reasons import in_words
 from rag_assets.errors import ParseError
+from rag_assets.printing import counted
 
 ZIP_MAGIC = (b"PK\x03\x04", b"PK\x05\x06")  # how zip data begins; the second with no entry at all
 
@@ -54,7 +55,7 @@ def read_entry(archive: zipfile.ZipFile, info: zipfile.ZipInfo, limit: int) -> b
     if info.file_size > max(FREE_BYTES, MAX_RATIO * info.compress_size):
         raise ParseError(f"it unpacks to more than {MAX_RATIO} times its size, like a zip bomb")
     if info.file_size > limit:
-        raise ParseError(f"it unpacks to {info.file_size:,} bytes where {limit:,} are allowed")
+        raise ParseError(f"it unpacks to {counted(info.file_size, 'byte')} where {limit:,} are allowed")
     try:
         with archive.open(info) as file:
             # The size in the directory may be a lie: what is read is what counts.
@@ -64,5 +65,5 @@ def read_entry(archive: zipfile.ZipFile, info: zipfile.ZipInfo, limit: int) -> b
     except (NotImplementedError, RuntimeError) as error:
         raise ParseError(f"it cannot be unpacked: {in_words(error)}") from error
     if len(data) > limit:
-        raise ParseError(f"it unpacks to more than {limit:,} bytes")
+        raise ParseError(f"it unpacks to more than {counted(limit, 'byte')}")
     return data

@@ -33,6 +33,7 @@ from rag_assets.embedding.providers.requests import (
 )
 from rag_assets.embedding.providers.windows import Window, mean_of_windows
 from rag_assets.errors import EmbeddingError, ProviderRefused, TextRefused
+from rag_assets.printing import counted
 
 _ITEM_BYTES = 256  # of JSON around each text of a request
 _QUERY_PIECES = 16  # a search text that needs more is none, and could not be answered in time
@@ -93,7 +94,7 @@ class GoogleEmbedder:
         check_texts([text])
         pieces = self._queries.pieces(text)
         if len(pieces) > _QUERY_PIECES:
-            raise TextRefused(f"a search text of {len(text)} characters is too long")
+            raise TextRefused(f"a search text of {counted(len(text), 'character')} is too long")
         items = [_text_item(self._query_role.prefix + piece) for piece in pieces]
         vectors, tokens = self._embed(items, self._query_role.task_type, OpenGate(), self._policies["query"])
         usage = Usage(caller.tenant, caller.bot, len(items), tokens, self._info.cost_usd(tokens))
@@ -159,7 +160,9 @@ class GoogleEmbedder:
     def _values(self, answer: types.EmbedContentResponse, n: int) -> list[list[float]]:
         rows = [embedding.values or [] for embedding in answer.embeddings or []]
         if len(rows) != n:
-            raise EmbeddingError(f"{self._client.what} returned {len(rows)} vectors for {n} texts")
+            raise EmbeddingError(
+                f"{self._client.what} returned {counted(len(rows), 'vector')} for {counted(n, 'text')}"
+            )
         for position, row in enumerate(rows):
             if not row:  # also with status 200: for media of a kind that the model does not read
                 raise EmbeddingError(f"{self._client.what} returned no vector for text {position} of {n}")
@@ -193,7 +196,9 @@ class GoogleEmbedder:
             raise TextRefused(f"the bytes are no {mime_type}")
         size = len(base64.b64encode(data)) + _ITEM_BYTES
         if size > self._info.batch_bytes:
-            raise TextRefused(f"{len(data)} bytes are too many for one request to {self._client.what}")
+            raise TextRefused(
+                f"{counted(len(data), 'byte is', 'bytes are')} too many for one request to {self._client.what}"
+            )
         pages = _pages(data) if mime_type == "application/pdf" else 1
         content = types.Content(parts=[types.Part.from_bytes(data=data, mime_type=mime_type)])
         return _Item(content, pages * MEDIA_TOKENS, size)
@@ -210,7 +215,7 @@ def _pages(data: bytes) -> int:
     except Exception as error:
         raise TextRefused(f"the pages of the PDF cannot be counted: {error}") from error
     if not 1 <= pages <= MEDIA_PAGES:
-        raise TextRefused(f"a PDF of {pages} pages: only up to {MEDIA_PAGES} are embedded as such")
+        raise TextRefused(f"a PDF of {counted(pages, 'page')}: only up to {MEDIA_PAGES} are embedded as such")
     return pages
 
 

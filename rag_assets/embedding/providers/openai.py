@@ -35,6 +35,7 @@ from rag_assets.embedding.providers.requests import (
 )
 from rag_assets.embedding.providers.windows import Window, byte_windows, mean_of_windows
 from rag_assets.errors import InvalidProfile, ProviderRefused, TextRefused
+from rag_assets.printing import counted
 from rag_assets.settings import load_settings
 
 KEY_NAME = "OPENAI_API_KEY"
@@ -84,7 +85,7 @@ class OpenAICompatibleEmbedder:
         check_texts([text])
         windows = self._windows(text)
         if len(windows) > _QUERY_WINDOWS:
-            raise TextRefused(f"a search text of {len(text)} characters is too long for {self._client.what}")
+            raise TextRefused(f"a search text of {counted(len(text), 'character')} is too long for {self._client.what}")
         return self._embed([windows], "query", caller, OpenGate(), self._policies["query"])
 
     def close(self) -> None:

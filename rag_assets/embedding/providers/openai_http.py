@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from rag_assets.embedding.providers.requests import Secret, Transient, seconds_of, status_failure, within
 from rag_assets.errors import EmbeddingError, ProviderRefused, ProviderUnavailable, RagError
+from rag_assets.printing import counted
 
 _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 _LARGEST_BODY = 256 * 2**20  # an answer of 256 vectors of 4,000 numbers has 25 MB
@@ -120,7 +121,7 @@ def _post(client: httpx.Client, base_url: str, body: dict[str, object], key: Sec
         for part in response.iter_bytes():
             size += len(part)
             if size > _LARGEST_BODY:
-                raise EmbeddingError(f"an answer of more than {_LARGEST_BODY} bytes is no answer")
+                raise EmbeddingError(f"an answer of more than {counted(_LARGEST_BODY, 'byte')} is no answer")
             # The timeout of httpx is for one read; without this the thread of a request that was given up would read
             # for as long as the server sends a byte now and then.
             if time.monotonic() > deadline:
@@ -153,7 +154,7 @@ def _json(body: bytes) -> dict[str, Any] | None:
 def _by_index(what: str, data: list[Any], items: int) -> list[dict[str, Any]]:
     """The entries in the order of the texts. Without any index they are taken as they come."""
     if len(data) != items:
-        raise EmbeddingError(f"{what} returned {len(data)} vectors for {items} texts")
+        raise EmbeddingError(f"{what} returned {counted(len(data), 'vector')} for {counted(items, 'text')}")
     entries = [entry if isinstance(entry, dict) else {} for entry in data]
     indices = [entry.get("index") for entry in entries]
     if all(index is None for index in indices):

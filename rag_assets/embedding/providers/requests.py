@@ -26,6 +26,7 @@ from tenacity import RetryCallState, Retrying, retry_if_exception_type
 from rag_assets.embedding.profiles import EmbeddingProfile
 from rag_assets.embedding.protocol import Gate
 from rag_assets.errors import ProviderRefused, ProviderUnavailable, TextRefused
+from rag_assets.printing import counted
 from rag_assets.settings import read_variable
 
 _log = logging.getLogger(__name__)
@@ -172,7 +173,7 @@ class _Attempts(Generic[_Answer]):
 
     def give_up(self, state: RetryCallState) -> NoReturn:
         failure = _failure(state)
-        tries = "1 try" if state.attempt_number == 1 else f"{state.attempt_number} tries"
+        tries = counted(state.attempt_number, "try")
         asked = f", and asks for a pause of {round(failure.retry_after, 2):g} s" if failure.retry_after else ""
         said = f"{self._what} gave no answer in {tries}: {failure.reason}"
         # Who asks for a long pause means all that would be sent.

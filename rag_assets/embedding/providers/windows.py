@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rag_assets.embedding.check import checked
+from rag_assets.printing import counted
 
 if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
@@ -107,7 +108,9 @@ class TokenWindows:
         if room is None or self._limit is None or tokens <= self._limit:
             return [Window(text, tokens)]
         if room < 1:
-            raise ValueError(f"a prefix of {self.count(prefix)} tokens leaves no room in a window of {self._limit}")
+            raise ValueError(
+                f"a prefix of {counted(self.count(prefix), 'token')} leaves no room in a window of {self._limit}"
+            )
         return self._cut(text, prefix, room)
 
     def _cut(self, text: str, prefix: str, room: int) -> list[Window]:

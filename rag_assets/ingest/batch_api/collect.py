@@ -24,6 +24,7 @@ from rag_assets.embedding.profiles import EmbeddingProfile
 from rag_assets.embedding.protocol import BatchAnswer, BatchEmbedder, Caller, RemoteJob, Usage
 from rag_assets.embedding.registry import batch_embedder_for, embedder_for
 from rag_assets.errors import CostCeilingReached, EmbeddingError, ProviderRefused, ProviderUnavailable, UsageError
+from rag_assets.printing import counted
 from rag_assets.store import batch_jobs as store
 from rag_assets.store.batch_jobs import BatchJob
 from rag_assets.store.cache import PgVectorCache
@@ -208,7 +209,9 @@ def _answers_by_key(keys: Sequence[bytes], batches: BatchEmbedder, remote: Remot
     """
     if remote.result_file is None and remote.inline is not None:
         if len(remote.inline) != len(keys):
-            raise EmbeddingError(f"{len(remote.inline)} answers without keys came back for {len(keys)} texts")
+            raise EmbeddingError(
+                f"{counted(len(remote.inline), 'answer')} without keys came back for {counted(len(keys), 'text')}"
+            )
         return dict(zip(keys, remote.inline, strict=True))
     sent = {key.hex(): key for key in keys}
     answers: dict[bytes, BatchAnswer] = {}

@@ -19,6 +19,7 @@ from rag_assets.documents.parsers.office.package import Package, Relation
 from rag_assets.documents.parsers.office.pptx_places import TITLES, place_of, placeholder_places, role_of
 from rag_assets.documents.parsers.office.properties import core_properties
 from rag_assets.documents.parsers.safe_xml import Element, attribute, child, children, local, whole_text
+from rag_assets.printing import counted
 
 _TYPE = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
 _FURNITURE = frozenset({"dt", "ftr", "sldNum", "hdr"})  # date, footer, slide number, header
@@ -45,7 +46,7 @@ def parse_pptx(data: bytes, name: str, content_type: str | None) -> list[Record]
     facts["title"] = facts["title"] or _first_title(builder)
     facts["metadata"]["quality"] = {"pages": len(slides), "pages_without_text": empty}
     document = builder.document(content_type=_TYPE, **facts)
-    return whole_file(document, name, f"no text on any of {len(slides)} slide(s)")
+    return whole_file(document, name, f"no text on any of {counted(len(slides), 'slide')}")
 
 
 def _first_title(builder: TextBuilder) -> str:
