@@ -21,6 +21,7 @@ GROUND = {
     "addresses",
     "children",
     "errors",
+    "faults",
     "homes",
     "keys",
     "printing",
