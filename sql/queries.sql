@@ -337,6 +337,10 @@ DELETE FROM rag.source_files WHERE root_id = %(root)s AND file_hash = ANY(%(file
 -- The files of a bot, so that the next scan reads all of them again, however they look.
 UPDATE rag.source_files SET read_at = 'epoch' WHERE tenant_id = %(tenant)s AND bot_id = %(bot)s
 
+-- read_anew --
+-- The files of a root, so that the next scan makes of them what its options say now, whether their bytes are the same.
+UPDATE rag.source_files SET parser_version = parser_version || ', as before' WHERE root_id = %(root)s
+
 -- forget_unread_files --
 -- The files of sources that failed or hold no text, so that the next scan reads them again.
 DELETE FROM rag.source_files f USING rag.knowledge_sources s

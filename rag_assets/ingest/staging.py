@@ -17,7 +17,7 @@ from rag_assets.documents.reasons import readable
 from rag_assets.documents.registry import PARSER_VERSION
 from rag_assets.embedding.models import MEDIA_PAGES
 from rag_assets.errors import SourceError
-from rag_assets.sources.listing import NOINDEX, NOINDEX_READ
+from rag_assets.sources.listing import NOINDEX, NOINDEX_READ, NOINDEX_TOLD
 from rag_assets.sources.scan import Content, SourceFile, read_content
 from rag_assets.store.sources import FileState, SourceState, StagedSource, StoredMedia, hash_uri, source_id
 
@@ -49,17 +49,17 @@ def read_file(file: SourceFile, known: FileState | None) -> FileRead:
         return FileRead(file, 0, None, (failed("", file.path_in_root, f"cannot be read: {reason}"),), reason)
     size, state = len(content.data), _state(file, content)
     if content.noindex and not file.options.noindex:
-        return _not_indexed(file, size, state)
+        return _not_indexed(file, size, state, NOINDEX_TOLD)
     if known is not None and (known.checksum, known.parser_version) == (state.checksum, PARSER_VERSION):
         return FileRead(file, size, state, is_touched=True)
     records = tuple(parse_file(content.data, file.path_in_root, _with_encoding(file, content.content_type)))
     if is_web(file.uri) and not file.options.noindex and any(_asks_for_noindex(record) for record in records):
-        return _not_indexed(file, size, state)
+        return _not_indexed(file, size, state, NOINDEX_READ)
     return FileRead(file, size, state, records)
 
 
-def _not_indexed(file: SourceFile, size: int, state: FileState) -> FileRead:
-    return FileRead(file, size, replace(state, checksum=NOINDEX_READ + state.checksum), left_out=NOINDEX)
+def _not_indexed(file: SourceFile, size: int, state: FileState, mark: str) -> FileRead:
+    return FileRead(file, size, replace(state, checksum=mark + state.checksum), left_out=NOINDEX)
 
 
 def _asks_for_noindex(record: Record) -> bool:

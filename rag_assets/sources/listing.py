@@ -12,7 +12,10 @@ from rag_assets.sources.options import DEFAULT_OPTIONS, RootOptions
 
 NO_PARSER = "no parser takes it"
 NOINDEX = "the page asks robots not to index it (noindex)"
-NOINDEX_READ = "noindex:"  # before the checksum of a page that was read, and left out for that
+# Before the checksum of a page that was read, and left out for that; where its server asked, and not the page itself,
+# the longer one: then the same bytes may be wanted again.
+NOINDEX_READ = "noindex:"
+NOINDEX_TOLD = f"{NOINDEX_READ}header:"
 NAMED_SKIPPED = 200  # names kept for each reason; beyond, what is left out is counted only
 
 

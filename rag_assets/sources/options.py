@@ -32,5 +32,9 @@ class RootOptions(BaseModel):
     interval_s: int | None = Field(default=None, ge=5)
     max_loss_percent: int = Field(default=50, ge=0, le=100)
 
+    def reads_like(self, other: RootOptions) -> bool:
+        """Whether the same bytes are the same documents with both."""
+        return (self.noindex, self.encoding) == (other.noindex, other.encoding)
+
 
 DEFAULT_OPTIONS = RootOptions()

@@ -115,12 +115,16 @@ def add_root(database: Database, tenant: str, bot: str, uri: str, options: Mappi
 def set_options(connection: Connection, root: Root, changes: Mapping[str, Any]) -> RootOptions:
     """Change options of a root by their names; returns all of them.
 
+    Where they change how files are read, the next scan reads all of them as if it knew none.
+
     Raises:
         pydantic.ValidationError: an option of another kind; nothing was written.
     """
     options = RootOptions.model_validate({**root.options.model_dump(), **changes})
     stored = options.model_dump(mode="json", exclude_defaults=True)
     connection.execute(query("set_root_options"), {"root": root.id, "options": Jsonb(stored)})
+    if not options.reads_like(root.options):
+        connection.execute(query("read_anew"), {"root": root.id})
     return options
 
 

@@ -97,6 +97,69 @@ def test_a_page_that_comes_to_ask_goes_away_and_makes_no_more_work(
     assert _served(database) == ["Two pumps"]
 
 
+SERVED = b"<html><head><title>Pumps</title></head><p>One pump"
+
+
+@pytest.mark.parametrize("told", [{}, {"ETag": '"1"'}], ids=["no validator", "the same ETag"])
+def test_a_page_whose_bytes_stay_goes_away_when_its_server_comes_to_ask(
+    database: Database, site: Site, told: dict[str, str]
+) -> None:
+    site.pages["/page"] = Page(SERVED, headers=told)
+    add_tenant(database, "acme", "support")
+    add_root(database, "acme", "support", f"{site.url}/page")
+    _again(database)
+    assert _served(database) == ["One pump"]
+    site.pages["/page"] = Page(SERVED, headers={**told, "X-Robots-Tag": "noindex"})
+    _again(database)
+    assert _served(database) == []
+    site.pages["/page"] = Page(SERVED, headers=told)
+    _again(database)
+    assert _served(database) == ["One pump"]
+
+
+ASKS_IN_META = b"<html><head><meta name=robots content=noindex></head><p>One pump"
+HOW_IT_ASKS = {
+    "meta": Page(ASKS_IN_META),
+    "meta, the same ETag": Page(ASKS_IN_META, headers={"ETag": '"1"'}),
+    "header": Page(SERVED, headers={"X-Robots-Tag": "noindex"}),
+    "header, the same ETag": Page(SERVED, headers={"X-Robots-Tag": "noindex", "ETag": '"1"'}),
+}
+
+
+@pytest.mark.parametrize("page", HOW_IT_ASKS.values(), ids=HOW_IT_ASKS)
+@pytest.mark.parametrize("root", ["/page", "/sitemap.xml"])
+def test_an_option_of_a_root_that_is_known_holds_for_pages_that_have_not_changed(
+    database: Database, site: Site, page: Page, root: str
+) -> None:
+    listed = f"<urlset><url><loc>{site.url}/page</loc><lastmod>2020-01-01</lastmod></url></urlset>".encode()
+    site.pages |= {"/page": page, "/sitemap.xml": Page(listed)}
+    add_tenant(database, "acme", "support")
+    for noindex, served in ((True, ["One pump"]), (False, []), (True, ["One pump"]), (False, [])):
+        add_root(database, "acme", "support", f"{site.url}{root}", {"noindex": noindex})
+        _again(database)
+        assert _served(database) == served
+        sent = len(site.sent)
+        assert _again(database).sources.changes == 0
+        assert site.sent[sent:].count("/page") <= 2, "looked at, and compared, as any page that tells no version"
+
+
+def test_another_encoding_of_a_root_that_is_known_holds_for_files_that_have_not_changed(
+    database: Database, root: Path
+) -> None:
+    (root / "a.txt").write_bytes("Привет, мир".encode("koi8-r"))
+    add_tenant(database, "acme", "support")
+    add_root(database, "acme", "support", str(root), {"encoding": "cp866"})
+    _again(database)
+    assert _served(database) != ["Привет, мир"]
+    add_root(database, "acme", "support", str(root), {"encoding": "koi8-r"})
+    assert look_at(database, "acme").works != []
+    _again(database)
+    assert _served(database) == ["Привет, мир"]
+    assert look_at(database, "acme").works == []
+    add_root(database, "acme", "support", str(root), {"encoding": "koi8-r", "max_loss_percent": 20})
+    assert look_at(database, "acme").works == [], "what does not matter to reading has nothing read again"
+
+
 def test_a_file_of_ones_own_is_read_whatever_it_says_to_robots(tmp_path: Path) -> None:
     (tmp_path / "a.html").write_bytes(_meta("noindex").body)
     (file,) = scan_root(str(tmp_path)).files

@@ -12,7 +12,16 @@ from rag_assets.documents.names import media_type
 from rag_assets.documents.registry import choose
 from rag_assets.errors import InvalidArgument, RootUnreadable, SourceError, UnsupportedFormat
 from rag_assets.sources.deadline import Deadline, scanning
-from rag_assets.sources.listing import NOINDEX, NOINDEX_READ, Findings, KnownFile, RootListing, ScanError, SourceFile
+from rag_assets.sources.listing import (
+    NOINDEX,
+    NOINDEX_READ,
+    NOINDEX_TOLD,
+    Findings,
+    KnownFile,
+    RootListing,
+    ScanError,
+    SourceFile,
+)
 from rag_assets.sources.options import RootOptions
 from rag_assets.sources.patterns import patterns_of
 from rag_assets.sources.secrets import login_of, public_name, shown, with_login
@@ -98,7 +107,7 @@ class _WebScan:
         if told.noindex and not self._options.noindex:
             self._asks_not_to_be_indexed(url, known)
             return
-        if known and self._may_now_be_indexed(known):
+        if known and (self._may_now_be_indexed(known) or known.checksum.startswith(NOINDEX_TOLD)):
             known = None
         if known and told.unchanged:
             self._add(url, known.size, known.mtime_ns)
@@ -126,7 +135,8 @@ class _WebScan:
     def _is_same(self, url: str, known: KnownFile) -> bool:
         """Compare the content itself: many servers tell no date, or the time of the request."""
         try:
-            return bytes_checksum(fetch(url, until=self._deadline).content) == known.checksum.removeprefix(NOINDEX_READ)
+            found = bytes_checksum(fetch(url, until=self._deadline).content)
+            return found == known.checksum.removeprefix(NOINDEX_READ)
         except SourceError:
             return False  # the reader will meet the same error and report it for this page
 
