@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+ROOT_VARIABLES = "RAG_ROOT_"  # how variables are called that addresses of roots refer to
 DATABASE_FORM = "postgresql://user:password@host/database"
 _ENCODED = "with special characters of the password as %40 and the like"
 _SCHEME = re.compile(r"\s*([a-z][a-z0-9.-]*)(\+\w+)?://", re.IGNORECASE)

@@ -34,6 +34,19 @@ def users_home() -> Path:
     return user_data_path(_USER_FOLDER)
 
 
+def why_this(home: Path, *, is_named: bool) -> str | None:
+    """What is to be known of a home that `usual_home` found, or that somebody has named: where it was found, and that
+    it is not there yet."""
+    if not home.is_dir():
+        found = "" if is_named else "none was found in the working folder, above it, or with the user; "
+        return f"{found}not there yet: made by `rag up` or the first `rag ingest PATH`"
+    if is_named:
+        return None
+    if home == users_home():
+        return "the user's own"
+    return f"found {'in' if home.parent == Path.cwd() else 'above'} the working folder"
+
+
 def has_database(home: Path) -> bool:
     """Whether an embedded server was ever started in this home."""
     return (home / _DATABASE).is_dir()

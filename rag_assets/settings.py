@@ -18,7 +18,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from rag_assets.addresses import AddressFault, database_address, http_address, sqlalchemy_address, storage_address
 from rag_assets.errors import UsageError
 from rag_assets.homes import usable_home, usual_home
-from rag_assets.settings_page import Variable, described, page_of, variable_of
+from rag_assets.settings_page import Variable, described, page_of, strangers, variable_of
 
 _PACKAGE = Path(__file__).resolve().parent
 
@@ -59,6 +59,16 @@ def _beside_database(text: str | None, info: ValidationInfo) -> str | None:
 
 def _split(text: object) -> object:
     return tuple(name.strip() for name in text.split(",") if name.strip()) if isinstance(text, str) else text
+
+
+def _zero_or_one(text: object) -> object:
+    # Pydantic takes yes, on, t and more for true, of which no page tells and another program may think otherwise.
+    if isinstance(text, str) and text not in ("0", "1"):
+        raise ValueError("neither 0 nor 1")
+    return text
+
+
+_Flag = Annotated[bool, BeforeValidator(_zero_or_one)]
 
 
 class _Environment(PydanticBaseSettingsSource):
@@ -221,10 +231,10 @@ class Settings(BaseSettings):
         unset="none",
     )
 
-    allow_private_urls: bool = _row(
+    allow_private_urls: _Flag = _row(
         "RAG_ALLOW_PRIVATE_URLS", False, WEB, "Read pages at private addresses too: those of your own network"
     )
-    ignore_robots: bool = _row(
+    ignore_robots: _Flag = _row(
         "RAG_IGNORE_ROBOTS", False, WEB, "Read what a site's robots.txt closes to this program: your own site"
     )
     fetch_seconds: float = _row(
@@ -285,7 +295,7 @@ class Settings(BaseSettings):
         "Who is written down in the audit of profiles as having promoted, rolled back or retired one",
         unset="the user of the operating system",
     )
-    debug: bool = _row("RAG_DEBUG", False, RUNNING, "Print where an error of `rag` comes from")
+    debug: _Flag = _row("RAG_DEBUG", False, RUNNING, "Print where an error of `rag` comes from")
 
     if not TYPE_CHECKING:
 
@@ -329,6 +339,13 @@ def load_settings() -> Settings:
 def read_variable(name: str) -> str | None:
     """The text of one variable, be it of the table or one that a profile names for its key; None if blank."""
     return os.environ.get(name, "").strip() or None
+
+
+def unknown_variables() -> dict[str, str | None]:
+    """The variables of the environment that are named like ours and are none of them, each with the one that may have
+    been meant."""
+    referred = (read_variable("RAG_PARSE_ENV") or "").split(",")
+    return strangers(os.environ, [variable.name for variable in variables()], referred)
 
 
 def faults_of(error: ValidationError) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, get_args
@@ -10,13 +10,17 @@ from typing import Any, get_args
 from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 
+from rag_assets.addresses import ROOT_VARIABLES
+from rag_assets.errors import alike
+
 _INTRODUCTION = """\
 # Configuration
 
 Everything is set by environment variables, and nothing has to be. `rag config` shows what holds and where it comes
 from. A variable is read when it is needed, and one that is blank counts as not set. A value that is not allowed ends
-a command with exit code 2 and the name of the variable. Keys are written nowhere; a profile may name a variable of its
-own for its key (`rag profile add --option key_env=NAME`).
+a command with exit code 2 and the name of the variable, and a variable whose name looks like one of these is told on
+stderr. Keys are written nowhere; a profile may name a variable of its own for its key
+(`rag profile add --option key_env=NAME`).
 
 This page is made by `python -m rag_assets.settings > docs/configuration.md`.
 """
@@ -79,6 +83,14 @@ def _allowed(field: FieldInfo) -> str | None:
         f"{words[name]} {getattr(part, name):,.0f}" for part in field.metadata for name in words if hasattr(part, name)
     )
     return f"{'a whole number' if int in types else 'a number'} {' and '.join(bounds)}"
+
+
+def strangers(names: Iterable[str], known: Sequence[str], referred: Iterable[str]) -> dict[str, str | None]:
+    """Those of the names of variables that begin as ours do and are not `known`, each with the known one that it looks
+    like. What a setting has `referred` to, or the address of a root may, is no mistake."""
+    allowed = {*known, *(name.strip() for name in referred)}
+    ours = (name for name in sorted(names) if name.upper().startswith("RAG_") and not name.startswith(ROOT_VARIABLES))
+    return {name: next(iter(alike(name.upper(), known)), None) for name in ours if name not in allowed}
 
 
 def page_of(variables: Sequence[Variable]) -> str:

@@ -125,6 +125,9 @@ def test_an_application_may_say_what_it_wants_itself(tmp_path: Path, monkeypatch
         ("RAG_PARSE_MEMORY_MB", "-1", "a number above 0 and below 1,000,000,000"),
         ("RAG_DEVICE", "abacus", "auto, cpu, cuda, cuda:N or mps"),
         ("RAG_IGNORE_ROBOTS", "perhaps", "0 or 1"),
+        ("RAG_ALLOW_PRIVATE_URLS", "yes", "0 or 1"),
+        ("RAG_DEBUG", "true", "0 or 1"),
+        ("RAG_IGNORE_ROBOTS", "on", "0 or 1"),
         ("RAG_HOME", "~nobody-of-this-name/rag", "a folder"),
     ],
 )

@@ -14,8 +14,10 @@ from rich.text import Text
 
 from rag_assets.addresses import masked
 from rag_assets.commands.options import Json
-from rag_assets.commands.shell import WRONG_USE, CommandResult, printable
-from rag_assets.settings import Settings, faults_of, read_variable, variables
+from rag_assets.commands.session import unknown_variable
+from rag_assets.commands.shell import WRONG_USE, CommandResult, note, printable
+from rag_assets.homes import why_this
+from rag_assets.settings import Settings, faults_of, read_variable, unknown_variables, variables
 from rag_assets.settings_page import Variable
 
 _WIDE = 120  # columns from which all fits on one line
@@ -24,12 +26,17 @@ _WIDE = 120  # columns from which all fits on one line
 def config(as_json: Json = False) -> CommandResult:
     """Show every setting: what it is now, where that comes from, and what it means. Needs no database.
 
-    Settings are environment variables. Of a key only whether it is set is told, and passwords in addresses are
-    masked. With a value that is not allowed the exit code is 2.
+    Settings are environment variables; one that is named like them and is none, such as a misspelt one, is told. Of a
+    key only whether it is set is told, and passwords in addresses are masked. With a value that is not allowed the exit
+    code is 2.
     """
     settings, faults = _as_far_as_right()
     rows = [_row(variable, settings, faults.get(variable.name)) for variable in variables()]
-    return CommandResult({"settings": rows}, lambda console: _show(console, rows), WRONG_USE if faults else 0)
+    unknown = unknown_variables()
+    for name, meant in unknown.items():
+        note(unknown_variable(name, meant), "yellow")
+    payload = {"settings": rows, "unknown": unknown}
+    return CommandResult(payload, lambda console: _show(console, rows), WRONG_USE if faults else 0)
 
 
 def _as_far_as_right() -> tuple[Settings, dict[str, str]]:
@@ -59,6 +66,7 @@ def _row(variable: Variable, settings: Settings, fault: str | None) -> dict[str,
         "name": variable.name,
         "value": ("set" if text else "not set") if variable.secret else _wrong(variable, text) if fault else held,
         "source": source,
+        "note": None if fault else _note(variable, settings, text),
         "meaning": variable.meaning.replace("`", ""),
         "group": variable.group,
         "default": variable.default.replace("`", ""),
@@ -66,6 +74,13 @@ def _row(variable: Variable, settings: Settings, fault: str | None) -> dict[str,
         "secret": variable.secret,
         "error": fault,
     }
+
+
+def _note(variable: Variable, settings: Settings, text: str | None) -> str | None:
+    """What else is to be known of a value."""
+    if variable.name == "RAG_HOME":
+        return why_this(settings.home, is_named=text is not None)
+    return "under RAG_HOME" if variable.derived and text is None else None
 
 
 def _wrong(variable: Variable, text: str | None) -> str:
@@ -97,6 +112,8 @@ def _columns(row: dict[str, Any]) -> list[Text]:
     value = Text(printable(_words(row)), style="bold red" if row["error"] else "")
     if row["error"]:
         value.append(f"\nhas to be {row['allowed']}" if row["allowed"] else f"\n{row['error']}", style="red")
+    if row["note"]:
+        value.append(f"\n{row['note']}", style="dim")
     return [value, Text(row["source"]), Text(row["meaning"], style="dim")]
 
 

@@ -17,7 +17,9 @@ from rag_assets.commands.inspected import Inspected, inspect_files
 from rag_assets.commands.options import Json
 from rag_assets.commands.shell import CommandResult, note, printable
 from rag_assets.documents.model import Chunk
+from rag_assets.errors import UsageError
 from rag_assets.printing import counted
+from rag_assets.settings import load_settings
 
 _SHOWN_CHUNKS = 12
 _SHOWN_CHARACTERS = 70
@@ -42,9 +44,13 @@ def inspect(
     A file that cannot be read is listed as failed, with the reason, and the exit code stays 0.
     """
     spec = parse_chunking(chunking)
+    load_settings()  # a wrong one is told before anything is read
+    if html is not None and html.is_dir():
+        raise UsageError(f"--html names a file to write, and {html} is a folder")
     with shown(silent=as_json, kept="nothing was written"):
         found = inspect_files(files, spec)
     if html is not None:
+        html.parent.mkdir(parents=True, exist_ok=True)
         html.write_text(page(found, spec), encoding="utf-8")
         note(f"wrote {html}")
     payload = {"chunking": spec.model_dump(mode="json"), "files": [_payload(item) for item in found]}

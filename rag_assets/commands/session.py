@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from rag_assets.errors import UnknownBot, UnknownTenant, UsageError
+from rag_assets.commands.shell import note
+from rag_assets.errors import UnknownBot, UnknownTenant, UsageError, did_you_mean
 from rag_assets.homes import has_database, looked_in, users_home
 from rag_assets.ingest.start import prepare
-from rag_assets.settings import Settings, load_settings, read_variable
+from rag_assets.settings import Settings, load_settings, read_variable, unknown_variables
 from rag_assets.store.database import Database, describe
 from rag_assets.store.profiles import get_spec
 from rag_assets.store.tenants import spaces_of
@@ -40,6 +41,9 @@ def ready_database(settings: Settings | None = None, *, makes_home: bool = False
         DatabaseUnavailable, DatabaseRefused: the server cannot be used.
     """
     settings = settings or load_settings()
+    for name, meant in unknown_variables().items():
+        if meant is not None:  # others may be an application's own
+            note(unknown_variable(name, meant), "yellow")
     if settings.database_url is None and not makes_home and not has_database(settings.home):
         raise _no_home(settings)
     database = Database.from_settings(settings, operator=True)
@@ -50,6 +54,11 @@ def ready_database(settings: Settings | None = None, *, makes_home: bool = False
         raise type(error)(f"{error} (looked in {describe(database.url)})") from error
     finally:
         database.close()
+
+
+def unknown_variable(name: str, meant: str | None) -> str:
+    """The warning of a variable that looks like a setting."""
+    return f"Warning: {name} is set and is no setting; {did_you_mean([meant]) if meant else 'nothing here reads it'}"
 
 
 def _no_home(settings: Settings) -> UsageError:

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
+from rag_assets.addresses import ROOT_VARIABLES
 from rag_assets.documents.names import is_web
 from rag_assets.errors import RootUnreadable
 from rag_assets.settings import read_variable
 
-PREFIX = "RAG_ROOT_"
+PREFIX = ROOT_VARIABLES
 HIDDEN = "***"
 _REFERENCE = re.compile(r"\{env:([^{}]*)\}")
 _NAME = re.compile(rf"{PREFIX}[A-Z0-9_]+")

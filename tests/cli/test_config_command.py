@@ -120,3 +120,42 @@ def test_a_command_that_needs_a_wrong_setting_is_wrong_use(rag: Rag, monkeypatch
         "UsageError",
         "RAG_PARSE_SECONDS=soon: it has to be a number above 0 and below 1,000,000,000",
     )
+
+
+def test_a_home_that_nobody_named_says_where_it_was_found_and_that_it_is_not_there_yet(
+    rag: Rag, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RAG_HOME", str(tmp_path / "named"))
+    assert "not there yet: made by `rag up`" in str(_by_name(rag)["RAG_HOME"]["note"])
+    monkeypatch.delenv("RAG_HOME")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    (tmp_path / "project" / "below").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "project" / "below")
+    assert str(_by_name(rag)["RAG_HOME"]["note"]).startswith("none was found in the working folder, above it, or with")
+    assert "not there yet" in rag("config").stdout
+    for folder, said in (
+        (tmp_path / "data" / "rag-assets", "the user's own"),
+        (tmp_path / "project" / ".rag", "found above the working folder"),
+        (tmp_path / "project" / "below" / ".rag", "found in the working folder"),
+    ):
+        folder.mkdir(parents=True)
+        home = _by_name(rag)["RAG_HOME"]
+        assert (home["value"], home["note"]) == (str(folder), said)
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"), [("RAG_HOEM", "RAG_HOME"), ("rag_debug", "RAG_DEBUG"), ("RAG_OF_ANOTHER_PROGRAM", None)]
+)
+def test_a_variable_that_is_no_setting_is_told_once_with_the_one_that_was_meant(
+    rag: Rag, name: str, meant: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, "x")
+    monkeypatch.setenv("RAG_ROOT_PASSWORD", "x")
+    monkeypatch.setenv("RAG_OCR", "x")
+    monkeypatch.setenv("RAG_PARSE_ENV", "RAG_OCR")
+    assert rag.json("config")["unknown"] == {name: meant}
+    said = f"Warning: {name} is set and is no setting; " + (
+        f"did you mean '{meant}'?" if meant else "nothing here reads"
+    )
+    assert rag("config").stderr.count(said) == 1
+    assert rag("tenant", "list").stderr.count(said) == (1 if meant else 0)

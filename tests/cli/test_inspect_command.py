@@ -83,3 +83,18 @@ def test_the_page_shows_each_chunk_and_nothing_of_a_file_is_markup(rag: Rag, tmp
     for number in range(5):
         assert f"<sup>{number}</sup>" in page
     assert 'class="c c1 o"' in page
+
+
+def test_a_wrong_setting_is_told_before_anything_is_read(
+    rag: Rag, guide: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RAG_PARSE_SECONDS", "soon")
+    refused = rag("inspect", str(guide), code=2)
+    assert refused.stderr.startswith("Error: RAG_PARSE_SECONDS=soon: it has to be a number above 0")
+
+
+def test_where_no_page_can_be_written_is_told_before_anything_is_read(rag: Rag, guide: Path, tmp_path: Path) -> None:
+    refused = rag("inspect", str(guide), "--html", str(tmp_path), code=2)
+    assert refused.stderr.startswith(f"Error: --html names a file to write, and {tmp_path} is a folder")
+    rag("inspect", str(guide), "--html", str(tmp_path / "new" / "page.html"))
+    assert (tmp_path / "new" / "page.html").exists()
