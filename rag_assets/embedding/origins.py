@@ -3,6 +3,7 @@ in a folder. Another server, or other files, may make other vectors of the same 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
@@ -30,6 +31,8 @@ class Origin:
     key_parts: tuple[tuple[str, str], ...]
 
 
+_PATH = re.compile(r"[~/\\.]|\w:[\\/]")
+_HUB_NAME = re.compile(r"[\w.-]{1,96}(/[\w.-]{1,96})?", re.ASCII)
 _VARIABLES = {"openai-compatible": "openai_base_url", "google": "google_gemini_base_url"}
 
 
@@ -53,9 +56,15 @@ def _address(field: str) -> Origin:
     return Origin(masked(address), variable, address == default, parts)
 
 
+def names_folder(model: str) -> bool:
+    """Whether a model's name is a path. One that the hub may have as well is not: in another current directory it would
+    mean another model. As a path it begins with `/`, `./`, `../`, `~` or a drive."""
+    return bool(_PATH.match(model)) or not _HUB_NAME.fullmatch(model)
+
+
 def _files(model: str) -> Origin | None:
     folder = Path(model).expanduser()
-    if not folder.is_dir():
+    if not names_folder(model) or not folder.is_dir():
         return None  # a model of the hub, whose files do not change under its name
     found = sorted(path for path in folder.rglob("*") if path.is_file() and not _is_hidden(path, folder))
     seen = tuple((str(path.relative_to(folder)), (info := path.stat()).st_size, info.st_mtime_ns) for path in found)

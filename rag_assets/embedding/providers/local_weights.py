@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rag_assets.embedding.origins import names_folder
 from rag_assets.errors import EmbeddingError, InvalidProfile, ProviderRefused
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def find_model(name: str, construct: Construct) -> SentenceTransformer:
     A copy on this machine is used as it is: nothing asks the hub for a newer one. A download is announced in the log.
 
     Raises:
-        InvalidProfile: a folder that is not there or holds no model.
+        InvalidProfile: a folder that is not there or holds no model, or a name that may be the hub's or a folder's.
         ProviderRefused: no copy is here and the hub does not give one; says what was tried, and the ways out.
         EmbeddingError: the extra `local` is missing.
     """
@@ -67,13 +67,18 @@ def _packaged_folder(name: str) -> Path | None:
 
 def _own_folder(name: str) -> Path | None:
     folder = Path(name).expanduser()
-    if folder.is_dir():
-        if not _holds_model(folder):
-            raise InvalidProfile(f"model {name}: the folder holds neither modules.json nor config.json")
-        return folder.resolve()
-    if re.match(r"[~/\\.]|\w:[\\/]", name):
+    if not names_folder(name):
+        if folder.exists():  # which the library would take, without a word
+            raise InvalidProfile(
+                f"model {name}: is it the hub's, or the folder of that name in {Path.cwd()}? Name the folder as "
+                f"./{name}, or by its whole path; for the hub's model start in another directory"
+            )
+        return None
+    if not folder.is_dir():
         raise InvalidProfile(f"model {name}: there is no such folder")
-    return None
+    if not _holds_model(folder):
+        raise InvalidProfile(f"model {name}: the folder holds neither modules.json nor config.json")
+    return folder.resolve()
 
 
 def _holds_model(folder: Path) -> bool:
