@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Any
 
 _NAMED = {0x09: "\\t", 0x0A: "\\n", 0x0D: "\\r"}
@@ -49,3 +50,14 @@ def counted(number: int, one: str, many: str = "") -> str:
     if number == 1:
         return f"{number:,} {one}"
     return f"{number:,} {many or (f'{one[:-1]}ies' if one.endswith('y') else f'{one}s')}"
+
+
+def duration(seconds: float) -> str:
+    """`3.4 s`; of what took less than can be shown so, that it did."""
+    return f"{seconds:.1f} s" if seconds >= 0.05 else "less than 0.1 s"
+
+
+def moment(time: datetime | str) -> str:
+    """A time as people read it, to the second, with its zone: `2026-05-01 14:46:13 UTC`. Text is of ISO 8601."""
+    time = datetime.fromisoformat(time) if isinstance(time, str) else time
+    return f"{time:%Y-%m-%d %H:%M:%S %Z}".rstrip()

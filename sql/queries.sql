@@ -599,6 +599,13 @@ WHERE s.tenant_id = %(tenant)s AND s.bot_id = %(bot)s AND s.status <> 'deleted'
                     AND starts_with(s.external_id, o.external_id || '#')))
 ORDER BY s.external_id
 
+-- count_failed_served --
+-- Sources that failed now, and of which a profile serves what it published before.
+SELECT count(*) FROM rag.knowledge_sources s
+WHERE s.tenant_id = %(tenant)s AND s.bot_id = %(bot)s AND s.status = 'failed'
+  AND EXISTS (SELECT FROM rag.source_profiles sp JOIN rag.embedding_profiles p ON p.id = sp.embedding_profile_id
+              WHERE sp.source_id = s.id AND sp.status = 'ready' AND p.name = %(profile)s)
+
 -- source_names --
 -- What somebody may have meant: the names of sources, and of their files.
 SELECT DISTINCT n.name FROM rag.knowledge_sources s
@@ -607,8 +614,8 @@ WHERE s.tenant_id = %(tenant)s AND s.bot_id = %(bot)s AND s.status <> 'deleted' 
 
 -- source_life --
 -- A source with its file, its root, and the document that was made of it.
-SELECT s.id AS source_id, s.name, p.file, p.place, s.external_id, s.source_type, s.status, s.error_message AS error,
-       s.failed_stage, s.checksum, s.created_at, s.updated_at, s.missing_since, s.forgotten ->> 'at' AS forgotten_at,
+SELECT s.id AS source_id, s.tenant_id AS tenant, s.bot_id AS bot, s.name, p.file, p.place, s.external_id,
+       s.source_type, s.status, s.error_message AS error, s.failed_stage, s.checksum, s.created_at, s.updated_at, s.missing_since, s.forgotten ->> 'at' AS forgotten_at,
        s.content_type, s.locale, s.metadata, r.uri AS root, r.scanned_at AS root_scanned_at, r.last_error AS root_error,
        r.next_scan_at, coalesce(s.held_since, f.held_since) AS held_since, f.read_at, f.size AS bytes, f.parser_version, d.title, length(d.text) AS characters,
        (SELECT count(*) FROM rag.source_documents v WHERE v.source_id = s.id) AS versions

@@ -14,7 +14,7 @@ from rag_assets import progress
 from rag_assets.assets.metadata import seconds
 from rag_assets.errors import UsageError
 from rag_assets.ingest.pairs import require_pair
-from rag_assets.printing import printable
+from rag_assets.printing import duration, printable
 from rag_assets.runs.processes import PROCESS_TAG, this_process
 from rag_assets.runs.reports import add_seconds
 from rag_assets.store.database import Database
@@ -152,7 +152,7 @@ class LogReporter:
 
     def end(self) -> None:
         """See `progress.Reporter.end`."""
-        self._log.info(f"{self._what}: {self._done} done in {time.monotonic() - self._began:.1f} s")
+        self._log.info(f"{self._what}: {self._done} done in {duration(time.monotonic() - self._began)}")
 
 
 def reporting_to_log(context: dg.AssetExecutionContext) -> AbstractContextManager[None]:

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from rag_assets.commands.shell import printable, resumable
+from rag_assets.printing import duration
 from rag_assets.progress import Reporter, Silent, reporting
 
 
@@ -35,7 +36,7 @@ class Lines:
         (what, total, started), done = self._stages.pop(), self._done.pop()
         if total != 0:
             count = f"{done} of {total}" if total is not None else str(done)
-            self._out.write(f"{printable(what)}: {count} in {time.perf_counter() - started:.1f} s\n")
+            self._out.write(f"{printable(what)}: {count} in {duration(time.perf_counter() - started)}\n")
             self._out.flush()
 
 

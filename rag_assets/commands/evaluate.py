@@ -13,6 +13,7 @@ from rich.text import Text
 
 from evals.asking import RunSettings
 from evals.datasets import EvalSet, load_evalset, with_labels
+from evals.gate import GatePolicy
 from evals.labels import Labels
 from evals.metrics import HEADLINE
 from evals.naming import labels_of
@@ -90,7 +91,7 @@ def import_command(
     payload = {
         "tenant": tenant, "bot": bot, "queries": len(evalset.queries), "judged": len(evalset.judged),
         "critical": len(evalset.critical), "content_hash": evalset.content_hash, "problems": problems,
-        "labels": labels.as_dict(), "ingest": ingested,
+        "hints": _hints(tenant, bot, evalset, labels), "labels": labels.as_dict(), "ingest": ingested,
     }  # fmt: skip
     return CommandResult(payload, lambda console: _show_import(console, payload))
 
@@ -204,6 +205,22 @@ def judged_fact(labels: Labels) -> tuple[str, str]:
     return "labels judged", f"{labels.labels - labels.lost} of {labels.labels} ({1 - labels.lost_share:.2%})"
 
 
+def _hints(tenant: str, bot: str, evalset: EvalSet, labels: Labels) -> list[str]:
+    """What to do about labels that nothing can answer, and about too few of them."""
+    hints = []
+    if labels.without_document:
+        hints.append(
+            "ingest these documents, or take their labels out; a label names a document by its path under its root, by "
+            f"the record's own id, or by an end of its address: rag sources --tenant {tenant} --bot {bot}"
+        )
+    if len(evalset.judged) < GatePolicy.min_queries:
+        hints.append(
+            f"with {counted(len(evalset.judged), 'judged query')} rag eval gate decides nothing: it needs "
+            f"{GatePolicy.min_queries}, unless --min-queries says otherwise"
+        )
+    return hints
+
+
 def _show_import(console: Console, payload: Mapping[str, Any]) -> None:
     if payload["ingest"]:
         show_outcome(console, payload["ingest"])
@@ -213,3 +230,5 @@ def _show_import(console: Console, payload: Mapping[str, Any]) -> None:
         markup=False,
     )
     show_problems(console, payload["problems"])
+    for hint in payload["hints"]:
+        console.print(Text(printable(hint), style="yellow"), soft_wrap=True)

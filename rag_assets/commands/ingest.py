@@ -28,30 +28,31 @@ from rag_assets.commands.options import (
 )
 from rag_assets.commands.plan import no_roots, plan_payload, price_payload, show_failures, show_plan
 from rag_assets.commands.session import ready_database
-from rag_assets.commands.shell import FAILED, CommandResult, printable
+from rag_assets.commands.shell import FAILED, CommandResult, note, printable
 from rag_assets.embedding.profiles import DEFAULT_PROFILE
-from rag_assets.errors import UsageError
+from rag_assets.errors import UsageError, alike, did_you_mean
 from rag_assets.ingest.batch_api.backlog import require_batches
 from rag_assets.ingest.plan import Demand, exists, make_plan, price_of
 from rag_assets.ingest.roots import checked_options, forget_unread, refuse_moves
 from rag_assets.ingest.start import start
-from rag_assets.printing import counted
+from rag_assets.printing import counted, duration
 from rag_assets.settings import Settings, load_settings
 from rag_assets.sources.roots import resolve_roots
 from rag_assets.store.database import Database
 from rag_assets.store.profiles import built_profiles, get_spec
 from rag_assets.store.refused import forget_refused_texts
 from rag_assets.store.roots import list_roots
+from rag_assets.store.source_life import count_failed_served
 from rag_assets.store.sources import forget_unread_files, let_files_be_reread
-from rag_assets.store.tenants import spaces_of
+from rag_assets.store.tenants import list_bots, list_tenants, spaces_of
 
 if TYPE_CHECKING:
     from rag_assets.launch.ingest import IngestOutcome
 
 _REST = {
-    "failed": "failed; what was served of them before still is",
-    "no_text": "hold no text",
-    "deleted": "are gone, and served no more",
+    "failed": ("failed", "failed"),
+    "no_text": ("holds no text", "hold no text"),
+    "deleted": ("is gone, and served no more", "are gone, and served no more"),
 }
 
 
@@ -161,11 +162,30 @@ def ingest_roots(
     name = _checked_profile(database, tenant, bot, roots, profile)
     if flags.batch:
         _require_batches(database, name)
+    is_new = not exists(database, tenant, bot)
     start(database, tenant, bot, name, roots, options, flags.as_new)
+    if is_new:
+        note(_new_bot(database, tenant, bot))
     from rag_assets.launch.ingest import materialize_ingest  # loads Dagster, which a dry run and a refusal do without
 
     outcome = materialize_ingest(database, settings, tenant, bot, name, flags.batch, flags.confirm_loss)
-    return name, replace(outcome, forgotten_roots=tuple(forget_unread(database, tenant, bot, roots)))
+    forgotten = tuple(forget_unread(database, tenant, bot, roots))
+    with database.work(tenant) as connection:
+        served = count_failed_served(connection, tenant, bot, name)
+    return name, replace(outcome, forgotten_roots=forgotten, failed_served=served)
+
+
+def _new_bot(database: Database, tenant: str, bot: str) -> str:
+    """What is said of a bot that was made just now, which may have been meant for another."""
+    others = [other for other in list_bots(database, tenant) if other != bot]
+    named = [other for other in list_tenants(database) if other != tenant and bot in list_bots(database, other)]
+    tenants = [] if others else alike(tenant, named)
+    likely = [f"{tenant}/{other}" for other in alike(bot, others)] or [f"{other}/{bot}" for other in tenants]
+    said = f"{tenant}/{bot} is new, and was made"
+    if not likely:
+        return said
+    undo = f"rag erase --tenant {tenant}" + (f" --bot {bot}" if others else "")
+    return f"{said}; {did_you_mean(likely)} Take it away again with: {undo}"
 
 
 def _require_batches(database: Database, name: str) -> None:
@@ -239,6 +259,7 @@ def outcome_payload(tenant: str, bot: str, profile: str, outcome: IngestOutcome)
         "startup_seconds": round(outcome.startup_seconds, 3),
         "run_ids": list(outcome.run_ids),
         "activated": outcome.activated,
+        "failed_served": outcome.failed_served,
         "failures": [{"source": one.name, "error": one.error} for one in outcome.failures],
         "held": [
             {
@@ -269,11 +290,13 @@ def show_outcome(console: Console, payload: dict[str, Any]) -> None:
     console.print(served_line(payload["sources"]), markup=False)
     for state, words in _REST.items():
         if count := payload["sources"][state]:
-            console.print(f"{count:,} {words}", style="red" if state == "failed" else "", markup=False)
+            served = payload["failed_served"] if state == "failed" else 0
+            still = f"; what was served before of {served:,} still is" if served else ""
+            console.print(f"{counted(count, *words)}{still}", style="red" if state == "failed" else "", markup=False)
     console.print(
         f"{counted(payload['chunks_written'], 'chunk')} written, {payload['embedded']:,} embedded, "
-        f"{payload['cache_hits']:,} from the cache, in {payload['seconds']:.1f} s, "
-        f"and {payload['startup_seconds']:.1f} s for Dagster to start"
+        f"{payload['cache_hits']:,} from the cache, in {duration(payload['seconds'])}, "
+        f"and {duration(payload['startup_seconds'])} for Dagster to start"
     )
     if payload["pending_chunks"]:
         console.print(

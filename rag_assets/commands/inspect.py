@@ -17,6 +17,7 @@ from rag_assets.commands.inspected import Inspected, inspect_files
 from rag_assets.commands.options import Json
 from rag_assets.commands.shell import CommandResult, note, printable
 from rag_assets.documents.model import Chunk
+from rag_assets.documents.names import spoken_key
 from rag_assets.errors import UsageError
 from rag_assets.printing import counted
 from rag_assets.settings import load_settings
@@ -82,7 +83,7 @@ def _show(console: Console, found: list[Inspected]) -> None:
     for item in found:
         document = item.record.document
         style = {"ready": "bold", "no_text": "yellow"}.get(item.record.status, "bold red")
-        console.print(Text(printable(item.path), style=style), soft_wrap=True)
+        console.print(Text(printable(_title(item)), style=style), soft_wrap=True)
         if document is None or not item.chunks:
             console.print(Text(f"  {item.record.status}: {printable(item.record.error or '')}"), soft_wrap=True)
             continue
@@ -98,6 +99,13 @@ def _show(console: Console, found: list[Inspected]) -> None:
 
 def _count(chunks: int) -> str:
     return counted(chunks, "chunk")
+
+
+def _title(item: Inspected) -> str:
+    """Its path; a record that is called after its place is named by that: `rows.jsonl, line 3`."""
+    own = item.record.key.rpartition("#")[2]
+    spoken = spoken_key(own, item.record.place)
+    return item.path if spoken == own else f"{item.path.removesuffix(f'#{own}')}, {spoken}"
 
 
 def _cells(chunk: Chunk) -> tuple[str | Text, ...]:

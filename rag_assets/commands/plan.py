@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -139,11 +140,13 @@ def _show_price(console: Console, payload: dict[str, Any]) -> None:
     if sync or batch is not None:
         through_batch = "" if batch is None else f", or ${batch:.4f} through the batch API"
         console.print(f"price: about ${sync:.4f}{through_batch}; {_mode(payload)}")
-    if payload["seconds"]["sync"] is not None:
+    if not payload["to_embed"]:
+        pass  # there is no time to tell
+    elif payload["seconds"]["sync"] is not None:
         at_limits = " at the rate limits" if payload["seconds_rest_on"].startswith("the rate limit") else ""
         about = _duration(payload["seconds"]["sync"])
         console.print(f"time{at_limits}: about {about}, by {payload['seconds_rest_on']}", markup=False)
-    elif payload["to_embed"]:
+    else:
         console.print("time: not known, since nothing was embedded with this model yet, and no rate limit is set")
     if ceiling["max_cost_usd"] is not None:
         text = (
@@ -181,9 +184,17 @@ def show_failures(
     """Print the first of a list of names and reasons; `total` is how many there are if the list is not all of them, and
     `rest` says where the others are found."""
     for name, error in failures[:SHOWN_FAILURES]:
-        # Many errors begin with the name already.
-        text = error if error.startswith(name) else f"{name}: {error}"
-        console.print(Text(f"{what}: {printable(text)}", style="red"), soft_wrap=True)
+        console.print(Text(f"{what}: {printable(_with_name(name, error))}", style="red"), soft_wrap=True)
     more = max(total, len(failures)) - min(len(failures), SHOWN_FAILURES)
     if more > 0:
         console.print(Text(f"and {more:,} more; {rest}", style="red"), soft_wrap=True)
+
+
+def _with_name(name: str, error: str) -> str:
+    """Both, without what the error repeats of the name: all of it, or the line that it ends with."""
+    if error.startswith(name):
+        return error
+    place = re.search(r"(?:line|item) \d+$", name)
+    if place and re.match(rf"{place[0]}\b", error):
+        return name.removesuffix(place[0]) + error
+    return f"{name}: {error}"

@@ -28,7 +28,7 @@ from rag_assets.commands.session import ready_database
 from rag_assets.commands.shell import CommandResult, note, printable
 from rag_assets.errors import UsageError, unknown
 from rag_assets.ingest import roots as changes
-from rag_assets.printing import counted
+from rag_assets.printing import counted, moment
 from rag_assets.sources.options import DEFAULT_OPTIONS
 from rag_assets.sources.roots import resolve_roots
 from rag_assets.sources.secrets import shown
@@ -229,14 +229,24 @@ def _show_list(console: Console, roots: Sequence[Root]) -> None:
 
 def _show_one(console: Console, payload: dict[str, Any]) -> None:
     table = Table(show_header=False)
-    for name in ("root", "id", "bot", "scanned_at", "next_scan_at", "files", "bytes", "sources", "error"):
-        table.add_row(name.replace("_", " "), Text(printable("" if payload[name] is None else payload[name])))
+    times = {name: moment(payload[name]) if payload[name] else "" for name in ("scanned_at", "next_scan_at")}
+    told = {
+        **{name: payload[name] for name in ("root", "id", "bot")},
+        "scanned at": times["scanned_at"] or "never",
+        "next scan at": times["next_scan_at"] or "the next look of `rag dev`, or `rag ingest`",
+        **{name: f"{payload[name]:,}" for name in ("files", "bytes", "sources")},
+    }
+    told |= {"error": payload["error"]} if payload["error"] else {}
+    for name, value in told.items():
+        table.add_row(name, Text(printable(value)))
     for reason, skipped in payload["skipped"].items():
         examples = ", ".join(skipped["examples"])
         table.add_row(f"skipped: {reason}", Text(printable(f"{skipped['count']:,}: {examples}")))
     if payload["held"]:
         held = payload["held"]
-        table.add_row("held back", Text(f"{held['sources']:,} of {held['of']:,}, since {held['since']}", "bold red"))
+        table.add_row(
+            "held back", Text(f"{held['sources']:,} of {held['of']:,}, since {moment(held['since'])}", "bold red")
+        )
     console.print(table)
     _show_options(console, payload)
 
@@ -245,6 +255,7 @@ def _show_options(console: Console, payload: dict[str, Any]) -> None:
     table = Table("option", "value")
     for name, value in payload["options"].items():
         text = ", ".join(value) if isinstance(value, list) else "" if value is None else str(value)
+        text = text or "–"
         table.add_row(name, Text(printable(text)))
     console.print(table)
 

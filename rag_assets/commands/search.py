@@ -26,6 +26,7 @@ from rag_assets.retrieval import (
 )
 from rag_assets.store.database import Database
 
+_ROW = re.compile(r"(?:^|, )(?:line|item) \d+$")
 _HASH = re.compile(r"[0-9a-f]{32}")
 NOTHING = "no reliable source in this scope"
 SNIPPET_CHARS = 320
@@ -140,12 +141,10 @@ def citation_text(citation: Mapping[str, Any], name: str = "") -> str:
     """`manuals/px.pdf, page 3, Setup › Pressure, characters 10–250`, without what equals `name`."""
     document, file, place = (str(citation.get(part) or "") for part in ("document", "file", "place"))
     if file and part_name(file, place) != name:
-        # The record's own id is a name to its readers, unless it is only the hash of what it says.
-        parts = [
-            file,
-            place,
-            "" if document in (name, part_name(file, place)) or _HASH.fullmatch(document) else document,
-        ]
+        # The own id of a row is a name to its readers, unless it is only the hash of what it says; that of an entry of
+        # a calendar is for programs.
+        is_known = document in (name, place, part_name(file, place)) or _HASH.fullmatch(document)
+        parts = [file, place, "" if is_known or not _ROW.search(place) else document]
     else:
         parts = ["" if document == name else document]
     page, last = citation.get("page"), citation.get("page_end")

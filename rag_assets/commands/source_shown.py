@@ -13,6 +13,7 @@ from rag_assets.commands.shell import printable
 from rag_assets.printing import counted
 
 _WIDTH = 10  # columns of a step's name
+_PUBLISHING = {"ready": "published", "failed": "failed"}
 
 
 def show_life(console: Console, life: Mapping[str, Any]) -> None:
@@ -24,17 +25,25 @@ def show_life(console: Console, life: Mapping[str, Any]) -> None:
 
 
 def _steps(life: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    place = f", {life['place']}" if life["place"] else ""
+    """What has happened and what will; of a step that was not reached there is nothing to say."""
+    error, place = life["error"], f", {life['place']}" if life["place"] else ""
     yield "in", f"{life['file']}{place}, under {life['root'] or 'no root'}"
     yield "id", str(life["source_id"])
     yield "seen", _seen(life)
-    yield "read", _read(life)
-    yield "parsed", _parsed(life)
-    if life["error"]:
+    if life["bytes"] is not None:
+        yield "read", f"{_time(life['read_at'])}, {counted(life['bytes'], 'byte')}, by parser {life['parser_version']}"
+    elif not error:
+        yield "read", "not now: it could not be read, or is to be read again"
+    if life["characters"] is not None:
+        yield "parsed", _parsed(life)
+    elif life["status"] == "no_text":
+        yield "parsed", f"no text: {error}" if error else "no text"
+    if error and life["status"] != "no_text" and error not in {profile["error"] for profile in life["profiles"]}:
         stage = "publish" if life["failed_stage"] == "publish" else "read"
-        yield "failed", f"to {stage}, {_time(life['updated_at'])}: {life['error']}"
+        yield "failed", f"to {stage}, {_time(life['updated_at'])}: {error}"
     for profile in life["profiles"]:
-        yield "published" if profile["status"] == "ready" else "pending", _published(profile)
+        if profile["status"] or profile["work"]:
+            yield _PUBLISHING.get(profile["status"], "pending"), _published(profile)
     yield "next", life["next_try"]
 
 
@@ -49,17 +58,10 @@ def _seen(life: Mapping[str, Any]) -> str:
     return f"{_time(life['root_scanned_at'])}{due}"
 
 
-def _read(life: Mapping[str, Any]) -> str:
-    if life["bytes"] is None:
-        return "not now: it could not be read, or is to be read again"
-    return f"{_time(life['read_at'])}, {counted(life['bytes'], 'byte')}, by parser version {life['parser_version']}"
-
-
 def _parsed(life: Mapping[str, Any]) -> str:
-    if life["characters"] is None:
-        return "no text" if life["status"] == "no_text" else "no document"
     parts = [counted(life["characters"], "character"), life["content_type"], life["locale"], life["title"]]
-    parts += [f"{name.replace('_', ' ')} {_plain(value)}" for name, value in sorted(life["quality"].items())]
+    found = ((name.replace("_", " "), _plain(value)) for name, value in sorted(life["quality"].items()))
+    parts += [f"{name} {value}" for name, value in found if value]
     if life["versions"] > 1:
         parts.append(f"{counted(life['versions'], 'version')} kept")
     return ", ".join(str(part) for part in parts if part)
@@ -72,7 +74,7 @@ def _plain(value: Any) -> str:
 def _published(profile: Mapping[str, Any]) -> str:
     name = f"{profile['profile']}{' (active)' if profile['profile_status'] == 'active' else ''}: "
     if profile["status"] != "ready":
-        said = f"failed {_time(profile['updated_at'])}" if profile["status"] == "failed" else "not yet"
+        said = _time(profile["updated_at"]) if profile["status"] == "failed" else "not yet"
     elif profile["duplicate_of"]:
         said = f"{_time(profile['updated_at'])}, as a repetition of {profile['duplicate_of']}"
     else:

@@ -81,6 +81,8 @@ def sources(
             return CommandResult({**payload, "files": files}, lambda console: _show_files(console, files))
         found = list_sources(connection, tenant, bot, wanted)
     payload |= {"matching": found.matching, "sources": found.sources}
+    if status is not None or like is not None or limit is not None:
+        roots = list(dict.fromkeys(source["root"] for source in found.sources if source["root"]))
     return CommandResult(payload, lambda console: _show_sources(console, found.sources, found.matching, roots))
 
 
@@ -121,10 +123,9 @@ def _show_sources(console: Console, found: Sequence[Mapping[str, Any]], matching
             Text(printable(source["error"] or _missing(source))),
         )
     console.print(table)
-    count = (
-        counted(len(found), "source") if len(found) == matching else f"{len(found)} of {counted(matching, 'source')}"
-    )
-    console.print(Text(f"{count} under: {printable(', '.join(roots) or 'no roots yet')}", style="dim"))
+    count = counted(len(found), "source")
+    count = count if len(found) == matching else f"{len(found):,} of {counted(matching, 'source')}"
+    console.print(Text(f"{count} under: {printable(', '.join(roots))}" if roots else count, style="dim"))
 
 
 def _place(source: Mapping[str, Any]) -> str:

@@ -32,6 +32,11 @@ def part_name(file: str, key: str) -> str:
     return f"{file}#{key}" if key else file
 
 
+def spoken_key(key: str, place: str) -> str:
+    """Return the key of a record as people read it: `line 3` for one that is called after its place, `line:3`."""
+    return place if place and key == place.replace(" ", ":") else key
+
+
 def is_target(value: object) -> bool:
     """Whether it is `"module:attribute"`."""
     return isinstance(value, str) and re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", value) is not None

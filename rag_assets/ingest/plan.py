@@ -21,7 +21,7 @@ from rag_assets.ingest.losses import find_gone, lost_files, sources_before
 from rag_assets.ingest.repeated_pages import Pages
 from rag_assets.ingest.root_changes import RootChanges, decide
 from rag_assets.ingest.staging import FileRead, read_file
-from rag_assets.printing import counted
+from rag_assets.printing import counted, duration
 from rag_assets.progress import stage
 from rag_assets.sources.options import RootOptions
 from rag_assets.sources.scan import RootListing, scan_root
@@ -161,11 +161,11 @@ def _time_of(
     speed that was measured."""
     ways = [(limit.seconds(work.to_embed, work.tokens_to_embed), f"the rate limit of {limit}") for limit in limits]
     if timed is not None:
-        told = f"{counted(timed.items, 'text')} in {timed.seconds:.1f} s of earlier ingests"
+        told = f"{counted(timed.items, 'text')} in {duration(timed.seconds)} of earlier ingests"
         ways.append((work.to_embed * timed.seconds / timed.items, told))
     elif profile.model_info.ships and work.to_embed:
         measured = _measured(profile, round(work.tokens_to_embed / work.to_embed))
-        told = f"{counted(measured.items, 'text')} of the same length in {measured.seconds:.2f} s, just now"
+        told = f"{counted(measured.items, 'text')} of the same length in {duration(measured.seconds)}, just now"
         ways.append((work.to_embed * measured.seconds / measured.items, told))
     return max(ways, default=(None, None))
 

@@ -11,7 +11,7 @@ from rag_assets.documents.building import failed
 from rag_assets.documents.checksum import bytes_checksum, document_checksum
 from rag_assets.documents.isolated import parse_file
 from rag_assets.documents.model import Record
-from rag_assets.documents.names import NOINDEX_META, ORIGIN, charset, is_web, media_type, part_name
+from rag_assets.documents.names import NOINDEX_META, ORIGIN, charset, is_web, media_type, part_name, spoken_key
 from rag_assets.documents.page_signature import signature_of
 from rag_assets.documents.reasons import readable
 from rag_assets.documents.registry import PARSER_VERSION
@@ -164,7 +164,8 @@ def _name(file: SourceFile, record: Record) -> str:
         return part_name(file.path_in_root, record.key) if record.key else record.name
     if record.document:
         return record.name
-    return f"{part_name(file.path_in_root, record.part)} {record.key.removeprefix(f'{record.part}#')}"
+    own = spoken_key(record.key.removeprefix(f"{record.part}#"), record.place)
+    return f"{part_name(file.path_in_root, record.part)} {own}"
 
 
 def _metadata(file: SourceFile, record: Record) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import dagster as dg
 
 from rag_assets.automation.jobs import SOURCES_JOB
 from rag_assets.partitions import PROFILE_TAG, TENANT_TAG
+from rag_assets.printing import duration
 
 _TOLD = {
     dg.DagsterRunStatus.STARTED: "started",
@@ -49,7 +50,7 @@ class Activity:
         whom = " ".join(run.tags[tag] for tag in (TENANT_TAG, PROFILE_TAG) if tag in run.tags)
         said = f"{datetime.now():%H:%M:%S} {run.job_name} {whom}".rstrip() + f": {_TOLD[run.status]}"
         if record.start_time and record.end_time:
-            said += f" in {record.end_time - record.start_time:.1f} s"
+            said += f" in {duration(record.end_time - record.start_time)}"
         if run.is_success:
             return said + self._counts(run)
         return said if run.status is dg.DagsterRunStatus.STARTED else f"{said}, see {self._address}/runs/{run.run_id}"

@@ -51,6 +51,7 @@ class IngestOutcome:
         held: what is gone from roots and kept until it is confirmed; `skipped` is the number of files that are not
             read, by reason, and `unreadable_roots` are those that could not be listed, with the reasons.
         forgotten_roots: roots that were given for this ingest, could not be read and are not remembered.
+        failed_served: sources that failed and of which the profile serves what it published before.
         pending_chunks: chunks of sources that wait for a batch job; `batch_jobs` is how many of those go on.
     """
 
@@ -69,6 +70,7 @@ class IngestOutcome:
     skipped: Mapping[str, int] = field(default_factory=dict)
     unreadable_roots: tuple[Failure, ...] = ()
     forgotten_roots: tuple[str, ...] = ()
+    failed_served: int = 0
 
 
 def materialize_ingest(

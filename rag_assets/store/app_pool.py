@@ -22,7 +22,7 @@ from tenacity import AsyncRetrying, Retrying, retry_if_exception_type, stop_afte
 from rag_assets.errors import DatabaseRefused, DatabaseUnavailable
 from rag_assets.printing import counted
 from rag_assets.store.app_role import acheck_app_role, check_app_role
-from rag_assets.store.failures import as_ours
+from rag_assets.store.failures import OurAsyncConnection, OurConnection, as_ours
 from rag_assets.store.pooler import aprepare_nothing_if_pooled, prepare_nothing_if_pooled
 from rag_assets.store.statements import (
     ENTER,
@@ -117,6 +117,7 @@ class AppPool:
 
                 self._pool = ConnectionPool(
                     self._entry.url,
+                    connection_class=OurConnection,
                     min_size=1,
                     max_size=self._size,
                     configure=configure,
@@ -189,6 +190,7 @@ class AsyncAppPool:
 
                 pool: AsyncConnectionPool[AsyncConnection] = AsyncConnectionPool(
                     self._entry.url,
+                    connection_class=OurAsyncConnection,
                     min_size=1,
                     max_size=self._size,
                     configure=configure,

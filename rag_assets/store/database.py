@@ -22,7 +22,7 @@ from rag_assets.settings import Settings, load_settings
 from rag_assets.store.actor import current_actor
 from rag_assets.store.app_pool import AppPool, AsyncAppPool
 from rag_assets.store.app_role import check_app_role, check_ingest_role
-from rag_assets.store.failures import available
+from rag_assets.store.failures import OurConnection, available
 from rag_assets.store.ingest_pool import IngestPool
 from rag_assets.store.logins import login_urls
 from rag_assets.store.pooler import prepare_nothing_if_pooled, require_session
@@ -207,7 +207,7 @@ class Database:
 
     def _opened(self, entry: Entry, autocommit: bool = False) -> Connection:
         with available("cannot connect to", entry.what, entry.named, entry.hint):
-            return psycopg.connect(entry.url, autocommit=autocommit, connect_timeout=30)
+            return OurConnection.connect(entry.url, autocommit=autocommit, connect_timeout=30)
 
     def _entry(self, role: Role | None) -> Entry:
         """The login for a role: its own, or else that of `url`."""

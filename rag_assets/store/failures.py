@@ -6,6 +6,7 @@ import logging
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import psycopg
 from psycopg import errors
@@ -36,14 +37,27 @@ _REFUSALS = (
 )
 
 
+class OurConnection(psycopg.Connection[tuple[Any, ...]]):
+    """A connection that was opened here, which the driver's logs can tell from those of an application."""
+
+
+class OurAsyncConnection(psycopg.AsyncConnection[tuple[Any, ...]]):
+    """The same for `async`."""
+
+
 class _OursAreReported(logging.Filter):
-    """Drops what a pool of ours writes about a server that is away: whoever asks for a connection is told."""
+    """Drops what the driver writes about connections of ours and their pools: that a server is away, or that somebody
+    was interrupted in a transaction, is told to whoever works on it."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        return record.levelno >= logging.ERROR or "rag-assets" not in record.getMessage()
+        arguments = record.args if isinstance(record.args, tuple) else ()
+        connections = (getattr(one, "connection", one) for one in arguments)  # of a transaction: its own
+        ours = any(isinstance(one, OurConnection | OurAsyncConnection) for one in connections)
+        return record.levelno >= logging.ERROR or not (ours or "rag-assets" in record.getMessage())
 
 
-logging.getLogger("psycopg.pool").addFilter(_OursAreReported())
+for _logger in ("psycopg.pool", "psycopg.transaction"):
+    logging.getLogger(_logger).addFilter(_OursAreReported())
 
 
 def first_line(error: Exception) -> str:

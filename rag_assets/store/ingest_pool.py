@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 from psycopg_pool import ConnectionPool, PoolTimeout
 
+from rag_assets.store.failures import OurConnection
 from rag_assets.store.statements import Connection
 
 _KEPT = 8
@@ -55,6 +56,7 @@ class IngestPool:
     def _unopened(self) -> ConnectionPool[Connection]:
         return ConnectionPool(
             self._url,
+            connection_class=OurConnection,
             min_size=0,
             max_size=_KEPT,
             max_idle=_KEPT_S,

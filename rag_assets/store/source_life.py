@@ -14,8 +14,9 @@ from psycopg.rows import class_row, dict_row
 from rag_assets.documents.names import part_name
 from rag_assets.errors import UsageError
 from rag_assets.printing import counted
+from rag_assets.store.attempts import FailedWork, failed_work
 from rag_assets.store.database import Connection
-from rag_assets.store.sql import query, rows, scalars
+from rag_assets.store.sql import query, rows, scalar, scalars
 
 _NAMED = 5  # that a message lists
 
@@ -72,6 +73,11 @@ def list_files(connection: Connection, tenant: str, bot: str, wanted: Filter) ->
     return rows(connection, dict_row, query("sources_by_file"), values)
 
 
+def count_failed_served(connection: Connection, tenant: str, bot: str, profile: str) -> int:
+    """Of how many of the bot's failed sources the profile serves what was published before."""
+    return int(scalar(connection, query("count_failed_served"), {**_values(tenant, bot), "profile": profile}))
+
+
 def find_sources(connection: Connection, tenant: str, bot: str, name: str, uri: str) -> list[NamedSource]:
     """The sources that somebody means by `name`, or by `uri`, what that is as a path: one, with what lies inside it, or
     all of a file.
@@ -124,12 +130,15 @@ def source_life(connection: Connection, source: UUID) -> dict[str, Any]:
     life["quality"] = metadata.get("quality", {})
     life["document"] = metadata.get("doc_id")
     life["profiles"] = rows(connection, dict_row, query("source_life_in_profiles"), {"source": source})
-    life["next_try"] = _next_try(life)
+    failed = {one.profile: one for one in failed_work(connection, life["tenant"])}
+    life["next_try"] = _next_try(life, failed)
     return life
 
 
-def _next_try(life: Mapping[str, Any]) -> str:
-    """When something will be done about the source again, and how to have it done now."""
+def _next_try(life: Mapping[str, Any], failed: Mapping[str | None, FailedWork]) -> str:
+    """When something will be done about the source again, and how to have it done now. `failed`: of which work of its
+    tenant the last attempts have failed, by profile; that of no profile is reading."""
+    now = f"rag ingest --tenant {life['tenant']} --bot {life['bot']}"
     if life["status"] == "forgotten":
         return "it is read again when it changes, or after `rag forget --undo`"
     if life["held_since"]:
@@ -141,14 +150,18 @@ def _next_try(life: Mapping[str, Any]) -> str:
         return f"what could not be embedded is sent again by the first run after {', '.join(again)}"
     if life["status"] in ("failed", "no_text") and life["failed_stage"] != "publish":
         if life["bytes"] is None:
-            return f"its file is read again by the next scan of its root{_due(life['next_scan_at'])}"
-        return "its file is read again when it changes, or by `rag ingest --retry-failed`"
+            scan = f"its file is read again by the next scan of its root{_due(life['next_scan_at'])}, or by `{now}`"
+            return f"{scan}; reading the tenant's sources {failed[None]}" if None in failed else scan
+        return f"its file is read again when it changes, or by `{now} --retry-failed`"
     waiting = [profile["profile"] for profile in life["profiles"] if profile["work"] and profile["waits_for"]]
     if waiting:
         return f"{', '.join(waiting)}: when the batch job has ended"
-    pending = [profile["profile"] for profile in life["profiles"] if profile["work"]]
+    pending = [profile["profile"] for profile in life["profiles"] if profile["work"] not in (None, "failed")]
     if pending:
-        return f"{', '.join(pending)}: by the next run of the profile, which `rag ingest` starts"
+        tried = [f"{name} {failed[name]}" if name in failed else f"{name}: by its next run" for name in pending]
+        return f"{'; '.join(tried)}; or now by `{now}`, with --profile for one that is not active"
+    if any(profile["work"] == "failed" for profile in life["profiles"]):
+        return f"it is published again when its file changes, or by `{now} --retry-failed`"
     return "nothing is to be done until its file changes"
 
 

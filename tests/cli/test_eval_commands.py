@@ -376,3 +376,23 @@ def test_a_tuned_weight_is_stored_where_it_is_asked_for_used_shown_and_taken_bac
     assert open_scope(bot.database, bot.tenant, "b").dense_weight is None
     assert rag.error(*words, "--reset", "--apply")[0] == "UsageError"
     assert rag.error(*words, "--force")[0] == "UsageError"
+
+
+def test_an_import_tells_what_to_do_about_unknown_labels_and_too_few_queries(
+    rag: Rag, filled: str, tmp_path: Path
+) -> None:
+    (tmp_path / "queries.jsonl").write_text('{"_id": "q", "text": "When does the pump cut in?"}\n')
+    (tmp_path / "qrels.tsv").write_text("q\tpump.md\t1\nq\tnowhere.md\t1\n")
+    words = ("eval", "import", str(tmp_path), "--tenant", filled, "--bot", "b")
+    found = rag.json(*words)
+    assert found["problems"] == ["1 labelled document is in no source: nowhere.md"]
+    absent, few = found["hints"]
+    assert "ingest these documents, or take their labels out" in absent
+    assert f"rag sources --tenant {filled} --bot b" in absent
+    assert few == (
+        "with 1 judged query rag eval gate decides nothing: it needs 30, unless --min-queries says otherwise"
+    )
+    shown = rag(*words).stdout
+    assert "is measured by 1 judged query of 1" in shown
+    assert absent in shown
+    assert few in shown

@@ -1,13 +1,17 @@
 from __future__ import annotations
 
+import io
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from rich.console import Console
 
 from rag_assets.commands.bars import Lines
+from rag_assets.commands.plan import show_failures
 from rag_assets.errors import UsageError
+from rag_assets.printing import duration
 from rag_assets.sources.roots import resolve_roots
 from rag_assets.store.database import Database
 from tests.support.connections import sessions
@@ -185,3 +189,62 @@ def test_lines_leave_out_stages_with_nothing_to_do() -> None:
             pass
     assert out.getvalue().startswith("read: 3 of 3 in ")
     assert "embed" not in out.getvalue()
+
+
+def test_a_stage_that_took_no_time_says_so_and_not_a_wrong_number() -> None:
+    assert [duration(seconds) for seconds in (0, 0.049, 0.05, 3.44)] == [
+        "less than 0.1 s", "less than 0.1 s", "0.1 s", "3.4 s",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "said"),
+    [
+        ("x.jsonl line 3", "line 3 is not valid JSON: y", "x.jsonl line 3 is not valid JSON: y"),
+        ("x.csv line 3", "line 30: y", "x.csv line 3: line 30: y"),
+        ("x.json item 2", "item 2: the field is a list", "x.json item 2: the field is a list"),
+        ("a.pdf", "a.pdf: no", "a.pdf: no"),
+        ("a.pdf", "no", "a.pdf: no"),
+    ],
+)
+def test_a_failure_names_its_source_once(name: str, error: str, said: str) -> None:
+    out = io.StringIO()
+    show_failures(Console(file=out, width=200), "failed", [(name, error)])
+    assert out.getvalue() == f"failed: {said}\n"
+
+
+def test_a_row_is_called_by_its_line_in_one_form_everywhere(rag: Rag, documents: Path) -> None:
+    (documents / "x.jsonl").write_text('{"text": "y"}\nnonsense\n')
+    rag("inspect", str(documents / "x.jsonl"))
+    for words in (
+        ("inspect", str(documents / "x.jsonl")),
+        ("ingest", str(documents), *_to("rows", "--profile", "tiny")),
+    ):
+        said = rag(*words).stdout
+        assert "line 2" in said
+        assert "line:2" not in said
+    (failed,) = rag.json("sources", *_to("rows", "--status", "failed"))["sources"]
+    assert (failed["name"], failed["place"]) == ("x.jsonl line 2", "line 2")
+
+
+def test_of_what_failed_it_is_told_how_much_is_served_still(rag: Rag, documents: Path) -> None:
+    (documents / "x.jsonl").write_text('{"id": "a", "text": "one"}\n{"id": "b", "text": "two"}\n')
+    (documents / "bad.pdf").write_bytes(b"%PDF-1.4 no")
+    first = rag("ingest", str(documents), *_to("served", "--profile", "tiny")).stdout
+    assert "\n1 failed\n" in first
+    (documents / "x.jsonl").write_text('{"id": "a", "text": 5}\n{"id": "b", "text": "two"}\n')
+    second = rag("ingest", *_to("served"))
+    assert "\n2 failed; what was served before of 1 still is\n" in second.stdout
+
+
+def test_a_new_bot_is_told_with_one_that_was_meant(rag: Rag, documents: Path) -> None:
+    first = rag("ingest", str(documents), "--tenant", "maker", "--bot", "support", "--profile", "tiny")
+    assert "maker/support is new, and was made\n" in first.stderr
+    again = rag("ingest", str(documents), "--tenant", "maker", "--bot", "support", "--profile", "tiny")
+    assert "is new" not in again.stderr
+    typo = rag("ingest", str(documents), "--tenant", "maker", "--bot", "suport", "--profile", "tiny", "--json")
+    assert "maker/suport is new, and was made; did you mean 'maker/support'?" in typo.stderr
+    assert "rag erase --tenant maker --bot suport" in typo.stderr
+    other = rag("ingest", str(documents), "--tenant", "makr", "--bot", "support", "--profile", "tiny")
+    assert "did you mean 'maker/support'? Take it away again with: rag erase --tenant makr\n" in other.stderr
+    rag("erase", "--tenant", "makr", "--yes")

@@ -206,3 +206,9 @@ def test_an_ingest_notes_how_long_its_model_took(rag: Rag, filled: str) -> None:
     assert found is not None
     assert found[0] > 0
     assert found[1] > 0
+
+
+def test_where_nothing_is_to_do_no_time_is_told(rag: Rag, filled: str) -> None:
+    shown = rag("plan", "--tenant", filled, "--profile", "tiny").stdout
+    assert "to embed: 0 texts, 0 tokens; 0 chunks are in the cache" in shown
+    assert "time" not in shown

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -166,3 +167,13 @@ def test_what_a_path_is_told_is_remembered_with_it(rag: Rag, documents: Path) ->
     assert isinstance(options, dict)
     assert (options["exclude"], options["encoding"]) == (["*.txt"], "cp1252")
     assert rag.error("ingest", *_of("told", "--exclude", "*.md"))[0] == "UsageError"
+
+
+def test_a_root_is_shown_without_empty_lines_and_parts_of_seconds(rag: Rag, filled: str, documents: Path) -> None:
+    shown = rag("root", "show", str(documents), *_of(filled)).stdout
+    rows = [[cell.strip() for cell in line.strip("│").split("│")] for line in shown.splitlines() if line[0] == "│"]
+    assert all(value for _, value in rows)
+    told = dict(rows)
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC", told["scanned at"])
+    assert told["next scan at"].startswith("the next look")
+    assert "error" not in told

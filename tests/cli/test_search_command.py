@@ -133,3 +133,9 @@ def test_a_record_is_cited_by_its_file_and_its_place_in_it() -> None:
     assert citation_text({**row, "document": "q7"}, "Open?") == "faq.csv, line 3, q7, characters 0–44"
     member = {"document": "z.zip#in/a.pdf", "file": "z.zip", "place": "in/a.pdf", "page": 2}
     assert citation_text(member, "z.zip#in/a.pdf") == "page 2"
+
+
+@pytest.mark.parametrize("place", ["event 1", "uid@example.com", "mail.ics, event 12"])
+def test_a_citation_names_the_place_of_a_calendars_entry_once(place: str) -> None:
+    entry = {"document": "uid@example.com", "file": "cal.ics", "place": place, "start": 0, "end": 9}
+    assert citation_text(entry, "Board meeting") == f"cal.ics, {place}, characters 0–9"

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rag_assets.ingest.run import ingest
+from rag_assets.store.attempts import failed_work, record_failure
 from rag_assets.store.database import Database
+from rag_assets.store.roots import add_root
 from tests.support.command_line import Rag
 from tests.support.zip_files import zip_of
 
@@ -98,6 +101,55 @@ def test_what_failed_says_why_and_when_it_is_tried_again(rag: Rag, tenant: str) 
     assert (life["status"], life["failed_stage"]) == ("failed", "read")
     assert "password" in life["error"]
     assert "--retry-failed" in life["next_try"]
+
+
+def test_of_what_failed_or_holds_no_text_only_what_is_true_is_shown(rag: Rag, tenant: str, documents: Path) -> None:
+    (documents / "empty.txt").touch()
+    database = Database.from_settings()
+    ingest(database, tenant, "b", "tiny")
+    database.close()
+    way_out = f"rag ingest --tenant {tenant} --bot b --retry-failed"
+    for name, steps in (
+        ("scan.png", ["in", "id", "seen", "read", "failed", "next"]),
+        ("empty.txt", ["in", "id", "seen", "read", "parsed", "next"]),
+    ):
+        lines = rag("sources", "--tenant", tenant, "--bot", "b", "--show", name).stdout.splitlines()[1:]
+        told = dict(line.strip().split(maxsplit=1) for line in lines if line.strip())
+        assert list(told) == steps
+        assert all(told.values())
+        assert way_out in told["next"]
+    assert told["parsed"] == "no text: the file is empty"
+
+
+def test_work_whose_attempts_fail_says_how_often_why_and_when_it_is_tried_again(
+    rag: Rag, tenant: str, documents: Path
+) -> None:
+    (documents / "new.md").write_text("Not published yet.")
+    database = Database.from_settings()
+    with database.work(tenant) as connection:
+        connection.execute("UPDATE rag.knowledge_sources SET checksum = 'new' WHERE name = 'pump.md'")
+        for run in ("one", "two"):
+            record_failure(connection, tenant, "tiny", error="no key for it", at=datetime.now(UTC), run_id=run)
+        (failed,) = failed_work(connection, tenant)
+    database.close()
+    (life,) = listed(rag, tenant, "--show", "pump.md")["sources"]
+    assert life["next_try"].startswith(f"tiny failed 2 times, next try {failed.next_try_at:%Y-%m-%d %H:%M:%S}")
+    assert "no key for it" in life["next_try"]
+    assert f"rag ingest --tenant {tenant} --bot b" in life["next_try"]
+
+
+def test_the_line_below_a_list_names_the_roots_of_what_is_listed(
+    rag: Rag, tenant: str, documents: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    database = Database.from_settings()
+    add_root(database, tenant, "b", str(other))
+    database.close()
+    words = ("sources", "--tenant", tenant, "--bot", "b")
+    assert rag(*words).stdout.rstrip().endswith(f"7 sources under: {documents}, {other}")
+    assert rag(*words, "--like", "pump").stdout.rstrip().endswith(f"\n1 source under: {documents}")
+    assert rag(*words, "--like", "nothing like it").stdout.rstrip().endswith("0 sources")
 
 
 def test_a_file_tells_the_lives_of_all_that_is_in_it(rag: Rag, tenant: str) -> None:

@@ -123,6 +123,7 @@ def test_each_entry_of_a_calendar_is_a_record() -> None:
         ("two@example.com", "ready"),
         ("one@example.com#2", "failed"),
     ]
+    assert [one.place for one in records] == ["event 1", "task 1", "event 2"]
     document = records[0].document
     assert document is not None
     assert document.title == "Boiler inspection, yearly"

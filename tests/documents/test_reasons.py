@@ -78,3 +78,12 @@ def test_words_that_are_readable_stay_as_they_are() -> None:
 def test_a_line_whose_name_of_a_field_is_damaged_fails_alone() -> None:
     records = parse_file(b'{"id": "a", "text": "x"}\n{"a\tb": 1, "id": "b", "text": "y"\n', "x.jsonl")
     assert [(record.key, record.status) for record in records] == [("a", "ready"), ("line:2", "failed")]
+
+
+def test_a_reason_is_one_sentence_and_counts_lines_in_one_way() -> None:
+    errors = [record.error for name, data in damaged() for record in parse_file(data, name) if record.error]
+    assert [error for error in errors if re.search(r"\.\)?[;:,]|line \d+.* line \d+ column", error)] == []
+    (record,) = parse_file(b"%PDF-1.4\ngarbage", "a.pdf")
+    assert record.error == "the PDF is damaged: Stream has ended unexpectedly"
+    (row,) = parse_file(b'{"a": 1,}', "a.jsonl")
+    assert re.fullmatch(r"line 1 is not valid JSON: [\w ,]+ at character \d+", row.error or "")

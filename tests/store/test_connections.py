@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -15,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import psycopg
 import pytest
+from psycopg_pool import ConnectionPool
 
 from rag_assets.embedding.protocol import Usage
 from rag_assets.errors import DatabaseUnavailable, RagError
@@ -143,3 +145,35 @@ def test_a_process_that_forgets_to_close_ends_without_a_word(database: Database)
     code += "database = Database(sys.argv[1]); print(list_tenants(database))"
     done = subprocess.run([sys.executable, "-W", "error", "-c", code, database.url], capture_output=True, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"[]\n", b"")
+
+
+class _Ended(BaseException):
+    """What a signal's handler raises, as Dagster's does."""
+
+
+def test_who_is_ended_in_a_query_leaves_no_line_of_the_driver_and_the_next_is_served(
+    database: Database, caplog: pytest.LogCaptureFixture
+) -> None:
+    def end(*_: object) -> None:
+        raise _Ended
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGTERM)).start()
+        with caplog.at_level("INFO", "psycopg"), pytest.raises(_Ended), database.work("acme") as connection:
+            connection.execute("SELECT pg_sleep(30)")
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert [record.getMessage() for record in caplog.records if record.levelname != "INFO"] == []
+    with database.work("acme") as connection:
+        assert backend(connection)
+
+
+def test_what_the_driver_says_of_connections_of_an_application_is_kept(
+    database: Database, caplog: pytest.LogCaptureFixture
+) -> None:
+    with ConnectionPool(database.url, min_size=1, open=True) as pool, caplog.at_level("WARNING", "psycopg"):
+        connection = pool.getconn()
+        connection.execute("SELECT 1")
+        pool.putconn(connection)
+    assert any("rolling back returned connection" in record.getMessage() for record in caplog.records)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 from icalendar import Calendar, Component
@@ -13,7 +15,7 @@ from rag_assets.documents.names import charset
 from rag_assets.documents.normalize import decode, normalize
 from rag_assets.errors import ParseError
 
-_KINDS = ("VEVENT", "VTODO", "VJOURNAL")
+_KINDS = {"VEVENT": "event", "VTODO": "task", "VJOURNAL": "note"}
 _LINES = (
     ("DTSTART", "Begins"),
     ("DTEND", "Ends"),
@@ -39,13 +41,18 @@ def parse_calendar(data: bytes, name: str, content_type: str | None) -> list[Rec
     except (ValueError, KeyError, IndexError, TypeError) as error:
         raise ParseError(f"not an iCalendar file: {error}") from error
     records: dict[str, Record] = {}
+    seen: Counter[str] = Counter()
     for calendar in calendars:
         for entry in calendar.walk():
             if entry.name in _KINDS:
-                record = _record(entry)
+                kind = _KINDS[entry.name]
+                seen[kind] += 1
+                record = replace(_record(entry), place=f"{kind} {seen[kind]}")
                 if record.key in records:
                     reason = f"there is another entry with the id {record.key!r}"
-                    record = failed(f"{record.key}#{len(records)}", record.name, reason, "record")
+                    record = replace(
+                        failed(f"{record.key}#{len(records)}", record.name, reason, "record"), place=record.place
+                    )
                 records[record.key] = record
     return list(records.values()) or [Record("", name, "no_text", error="the calendar holds no entries")]
 

@@ -93,7 +93,7 @@ def _read(data: bytes) -> _Pages:
     except pdfium.PdfiumError as error:
         if error.err_code in (pdfium_c.FPDF_ERR_PASSWORD, pdfium_c.FPDF_ERR_SECURITY):
             return _read_decrypted(data)
-        return _read_with_pypdf(data, str(error))
+        return _read_with_pypdf(data)
 
 
 def _read_with_pdfium(data: bytes) -> _Pages:
@@ -207,7 +207,8 @@ def _read_decrypted(data: bytes) -> _Pages:
         raise ParseError(f"the PDF is encrypted, and damaged: {in_words(error)}") from error
 
 
-def _read_with_pypdf(data: bytes, reason: str) -> _Pages:
+def _read_with_pypdf(data: bytes) -> _Pages:
+    """Read what pdfium refuses, of which it only says that the format is wrong."""
     try:
         reader = PdfReader(io.BytesIO(data), strict=False)
         if reader.is_encrypted and reader.decrypt("") == PasswordType.NOT_DECRYPTED:
@@ -218,6 +219,6 @@ def _read_with_pypdf(data: bytes, reason: str) -> _Pages:
         raise
     # pypdf raises many kinds of errors for damaged files; the reason is what the reader needs.
     except Exception as error:
-        raise ParseError(f"the PDF is damaged: {reason}; {in_words(error)}") from error
+        raise ParseError(f"the PDF is damaged: {in_words(error)}") from error
     pages = [[Line(line) for line in text.splitlines() if line.strip()] for text in texts]
     return _Pages(pages, title)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from rag_assets.documents.reasons import in_words
 from rag_assets.errors import ParseError
 from rag_assets.printing import counted
 
@@ -55,8 +56,14 @@ def json_lines(text: str) -> Iterator[Row]:
         try:
             yield _object(json.loads(line), "line", number)
         except (ValueError, RecursionError) as error:
-            reason = f"line {number} is not valid JSON: {error}"
-            yield Row("line", number, None, reason, _members(line), line.strip())
+            yield Row("line", number, None, _not_json(number, error), _members(line), line.strip())
+
+
+def _not_json(number: int, error: Exception) -> str:
+    """The decoder counts lines within this one; where it stands in the file is `number`."""
+    if isinstance(error, json.JSONDecodeError):
+        return f"line {number} is not valid JSON: {error.msg} at character {error.colno}"
+    return f"line {number} is not valid JSON: {in_words(error)}"
 
 
 def _members(text: str) -> dict[str, Any]:
