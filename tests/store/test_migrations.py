@@ -1,0 +1,199 @@
+"""A database that an earlier version has filled comes to the current schema with all that it holds, while it serves."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from rag_assets.ingest.run import ingest
+from rag_assets.retrieval import HybridRetriever, LexicalRetriever, RetrievalScope, open_scope
+from rag_assets.settings import bundled
+from rag_assets.store import migrate as module
+from rag_assets.store.database import Database, ensure_database
+from rag_assets.store.migrate import is_current, migrate
+from rag_assets.store.partitions import create_partition
+from tests.support.scopes import set_scope
+from tests.support.servers import drop_database
+from tests.support.worlds import HASH_PROFILE, ingested
+
+TENANT, BOT = "acme", "support"
+FILES = {f"sub {n}/a{n}.md": f"The main valve {n} is red." for n in range(12)} | {
+    "faq.jsonl": '{"id": "1", "text": "Where is the valve?"}\n{"id": "2", "text": "Who has the hose?"}'
+}
+EARLIER = ["0012", "0015", "0016", "0023", "0026"]  # the last migration of such a version
+NAME = "of_an_earlier_version"
+
+_MIGRATIONS = bundled("sql") / "migrations"
+Look = Callable[[Database], list[tuple[Any, ...]]]
+
+
+def ask(database: Database, statement: str) -> list[tuple[Any, ...]]:
+    with psycopg.connect(database.url) as connection:
+        return connection.execute(statement).fetchall()
+
+
+def chunks(database: Database) -> list[tuple[Any, ...]]:
+    return ask(
+        database,
+        "SELECT id, source_id, embedding_profile_id, chunk_index, content, citation, metadata, lexical::text, "
+        "embedding::text FROM rag.knowledge_chunks ORDER BY id",
+    )
+
+
+def roots(database: Database) -> list[tuple[Any, ...]]:
+    return ask(database, "SELECT id, tenant_id, bot_id, uri, last_error FROM rag.source_roots ORDER BY id")
+
+
+def sources(database: Database) -> list[tuple[Any, ...]]:
+    return ask(
+        database, "SELECT id, external_id, name, status, checksum, root_id FROM rag.knowledge_sources ORDER BY id"
+    )
+
+
+def files(database: Database) -> list[tuple[Any, ...]]:
+    return ask(database, "SELECT root_id, uri, size, mtime_ns, checksum FROM rag.source_files ORDER BY uri")
+
+
+KEPT: tuple[Look, ...] = (chunks, roots, sources, files)
+
+
+def made_by(server_url: str, last: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Database:
+    """An empty database with the migration `last` and all that it depends on."""
+    folder.mkdir()
+    pending = [path.stem for path in _MIGRATIONS.glob(f"{last}.*.sql")]
+    while pending:
+        path = _MIGRATIONS / f"{pending.pop()}.sql"
+        shutil.copy(path, folder)
+        pending += path.read_text().partition("\n")[0].partition("depends:")[2].split()
+    database = Database(ensure_database(server_url, NAME))
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "_migrations", lambda: folder)
+        migrate(database)
+    return database
+
+
+def fill(earlier: Database, now: Database) -> None:
+    """Copy all rows of a database of this version, but for the columns that an earlier one does not have."""
+    ((profile,),) = ask(now, "SELECT id FROM rag.embedding_profiles")
+    create_partition(earlier, profile, HASH_PROFILE.dimensions)
+    with psycopg.connect(now.url) as source, psycopg.connect(earlier.url) as target:
+        target.execute("SET session_replication_role = replica")  # in any order, and nothing is written twice
+        tables = target.execute(
+            "SELECT relname FROM pg_class WHERE relnamespace = 'rag'::regnamespace AND relkind IN ('r', 'p') "
+            "AND NOT relispartition AND relname !~ '^_?yoyo'"
+        ).fetchall()
+        names = [sql.Identifier("rag", table) for (table,) in tables]
+        target.execute(sql.SQL("TRUNCATE {}").format(sql.SQL(", ").join(names)))
+        for name, (table,) in zip(names, tables, strict=True):
+            columns = sql.SQL(", ").join(map(sql.Identifier, _columns(target, table) & _columns(source, table)))
+            taken = sql.SQL("COPY (SELECT {} FROM {}) TO STDOUT").format(columns, name)
+            put = sql.SQL("COPY {} ({}) FROM STDIN").format(name, columns)
+            with source.cursor().copy(taken) as read, target.cursor().copy(put) as write:
+                for part in read:
+                    write.write(part)
+
+
+def _columns(connection: psycopg.Connection[Any], table: str) -> set[str]:
+    rows = connection.execute(
+        "SELECT attname FROM pg_attribute WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped "
+        "AND attgenerated = ''",
+        [f"rag.{table}"],
+    )
+    return {row[0] for row in rows}
+
+
+@dataclass
+class Reader:
+    """Searches again and again, as programs of every version may."""
+
+    database: Database
+    scope: RetrievalScope
+    answers: list[Any] = field(default_factory=list)
+    stop: threading.Event = field(default_factory=threading.Event)
+
+    def run(self) -> None:
+        with self.database.connect("app") as connection:
+            while not self.stop.is_set():
+                self.answers.append(self.answer(connection))
+
+    def answer(self, connection: Any) -> Any:
+        try:
+            with connection.transaction():
+                connection.execute("SET LOCAL statement_timeout = '10s'")
+                set_scope(connection, self.scope.settings)
+                return sorted(
+                    connection.execute(
+                        "SELECT content, source_name FROM rag.search('lexical', NULL, 'valve', 50)"
+                    ).fetchall()
+                )
+        except psycopg.Error as error:
+            return error
+
+
+@pytest.fixture
+def earlier(
+    request: pytest.FixtureRequest,
+    server_url: str,
+    database: Database,
+    root: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Database]:
+    """A database of an earlier version with a tenant that is served."""
+    ingested(database, root, TENANT, FILES, bot=BOT)
+    made = made_by(server_url, request.param, tmp_path / "migrations", monkeypatch)
+    try:
+        fill(made, database)
+        yield made
+    finally:
+        made.close()
+        drop_database(server_url, NAME)
+
+
+@pytest.mark.parametrize(
+    "earlier",
+    [pytest.param(last, marks=[] if last == "0015" else pytest.mark.slow) for last in EARLIER],
+    indirect=True,
+)
+def test_what_an_earlier_version_has_filled_is_the_same_after_all_migrations_and_found_all_the_while(
+    earlier: Database, database: Database
+) -> None:
+    before = {look.__name__: look(earlier) for look in KEPT}
+    assert [len(before[name]) for name in ("chunks", "roots", "sources", "files")] == [14, 1, 14, 13]
+    assert not is_current(earlier)
+    reader = Reader(earlier, open_scope(database, TENANT, BOT))
+    reading = threading.Thread(target=reader.run)
+    reading.start()
+    try:
+        while not reader.answers:
+            reading.join(0.01)
+        migrate(earlier)
+        seen = len(reader.answers)
+        while len(reader.answers) < seen + 2:
+            reading.join(0.01)
+    finally:
+        reader.stop.set()
+        reading.join(60)
+
+    assert is_current(earlier)
+    assert len(reader.answers[0]) == 13
+    assert [answer for answer in reader.answers if answer != reader.answers[0]] == []
+    for look in KEPT:
+        assert look(earlier) == before[look.__name__], look.__name__
+    scope = open_scope(earlier, TENANT, BOT)
+    found = LexicalRetriever(earlier).search("valve", scope, top_k=50)
+    assert sorted((one.content, one.source_name) for one in found) == reader.answers[0]
+    assert len(HybridRetriever(earlier).search("Who has the hose?", scope, top_k=3)) == 3
+
+    report = ingest(earlier, TENANT, BOT, HASH_PROFILE.name)
+    assert (report.sources.unchanged, report.sources.changes, report.sources.deleted) == (14, 0, 0)
+    assert (report.embeddings.embedded, report.publication.chunks_written, report.sources.held) == (0, 0, [])
+    assert (chunks(earlier), roots(earlier)) == (before["chunks"], before["roots"])
