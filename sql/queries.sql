@@ -276,6 +276,11 @@ WHERE p.tenant_id = %(tenant)s AND p.status <> 'retired'
   AND (%(name)s::text IS NULL OR p.name = %(name)s)
 ORDER BY p.bot_id, p.created_at, p.id
 
+-- profiles_so_far --
+-- What a bot has and had, retired and dropped profiles too, each with its `spec` as above.
+SELECT p.id, p.knowledge_space_id AS space_id, p.tenant_id AS tenant, p.bot_id AS bot, p.status, to_jsonb(p) AS spec
+FROM rag.embedding_profiles p WHERE p.knowledge_space_id = %(space)s ORDER BY p.id
+
 -- note_embedding --
 -- Where the vectors are made is written down once.
 UPDATE rag.embedding_profiles

@@ -14,7 +14,7 @@ from rag_assets.commands.options import AnyBot, Json, Tenant
 from rag_assets.commands.session import ready_database
 from rag_assets.commands.shell import CommandResult, confirmed, note, printable, stderr_console
 from rag_assets.errors import UsageError
-from rag_assets.launch.instance import purge_dagster, remove_staged
+from rag_assets.launch.instance import has_history, purge_dagster, remove_staged
 from rag_assets.printing import counted
 from rag_assets.settings import Settings, load_settings
 from rag_assets.store import erase as store
@@ -92,7 +92,7 @@ def _remove_work(settings: Settings, tenant: str, bot: str | None) -> tuple[int,
     the next ingest, and what is lost of the runs is their history.
     """
     files = remove_staged(settings, tenant)
-    runs = purge_dagster(settings, tenant, keep_partition=bot is not None) if _used_dagster(settings) else 0
+    runs = purge_dagster(settings, tenant, keep_partition=bot is not None) if has_history(settings) else 0
     return files, runs
 
 
@@ -104,9 +104,3 @@ def _abandon_jobs(database: Database, tenant: str, bot: str | None) -> tuple[int
     from rag_assets.ingest.batch_api.collect import abandon_jobs  # loads the provider's library, 0.3 s
 
     return abandon_jobs(database, tenant, bot)
-
-
-def _used_dagster(settings: Settings) -> bool:
-    # Runs in a storage outside RAG_HOME may be those of another machine.
-    elsewhere = settings.database_url or settings.dagster_pg_url
-    return bool(elsewhere) or settings.dagster_home.exists()

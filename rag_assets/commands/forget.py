@@ -30,6 +30,9 @@ def forget(
     tenant: Tenant,
     bot: Bot,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell what would be forgotten.")] = False,
+    purge_history: Annotated[
+        bool, typer.Option("--purge-history", help="Delete the tenant's history of runs, too, which has previews.")
+    ] = False,
     undo: Annotated[bool, typer.Option("--undo", help="Let what was forgotten be read again.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     as_json: Json = False,
@@ -37,8 +40,8 @@ def forget(
     """Take one source out of all profiles of a bot now, and do not read it again until it changes.
 
     A file takes all of its records along. Once the command is done, no search finds them; their texts in every
-    version, and cached vectors of texts that no other source has, are deleted. With --undo, the next ingest reads them
-    again.
+    version, and cached vectors of texts that no other source has, are deleted. What stays, and where, is said at the
+    end. With --undo, the next ingest reads them again.
     """
     if as_json and not (yes or dry_run or undo):
         raise UsageError("--json cannot ask; say --yes to forget without being asked")
@@ -69,7 +72,9 @@ def forget(
                 return CommandResult({}, lambda console: console.print("nothing was forgotten"))
         done = forget_now(database, tenant, bot, [one.id for one in found])
         staged = _forget_staged(settings, tenant, found)
+        runs = _purge_history(settings, tenant) if purge_history else None
     payload |= {"chunks": dict(done.chunks), "versions": done.versions, "vectors": done.vectors, "staged_files": staged}
+    payload |= {"dagster_runs": runs or 0, "stays": _stays(settings, runs)}
     return CommandResult(payload, lambda console: _show_done(console, found, payload))
 
 
@@ -88,6 +93,34 @@ def _forget_staged(settings: Settings, tenant: str, found: Sequence[NamedSource]
     )  # loads Dagster and Arrow, for which a question need not wait
 
     return drop_staged_sources(tenant, [str(one.id) for one in found], settings.storage)
+
+
+def _purge_history(settings: Settings, tenant: str) -> int:
+    from rag_assets.launch.instance import has_history, purge_dagster  # loads Dagster, as above
+
+    return purge_dagster(settings, tenant, keep_partition=True) if has_history(settings) else 0
+
+
+def _stays(settings: Settings, runs: int | None) -> list[str]:
+    """What is left of forgotten sources, and where; `runs` of the history were deleted, None: it was left alone."""
+    stays = [
+        "in the database: their names and places with the status forgotten, a hash of their text, and a line of "
+        "`rag events`",
+        "in the embedding cache: vectors, without a text, of versions that were replaced before; "
+        "`rag erase` takes them",
+    ]
+    if runs is None:
+        stays.append(
+            f"in Dagster's history of runs, {_place_of_history(settings)}: previews of the first chunks of up to five "
+            "sources a run, and names of files that failed; --purge-history takes the tenant's"
+        )
+    return stays
+
+
+def _place_of_history(settings: Settings) -> str:
+    if settings.dagster_pg_url:
+        return "the database of DAGSTER_PG_URL"
+    return "the database _dagster beside that of DATABASE_URL" if settings.database_url else "the database dagster"
 
 
 def _row(one: NamedSource) -> dict[str, Any]:
@@ -123,3 +156,7 @@ def _show_done(console: Console, found: Sequence[NamedSource], payload: Mapping[
         "nothing of it is found any more, and it is read again only when it changes",
         markup=False,
     )
+    if payload["dagster_runs"]:
+        console.print(f"{counted(payload['dagster_runs'], 'run')} of the history deleted", markup=False)
+    for one in payload["stays"]:
+        console.print(f"stays {printable(one)}", markup=False, soft_wrap=True)

@@ -11,9 +11,9 @@ from rag_assets.ingest.chunks import cut_source
 from rag_assets.ingest.repeated_pages import pages_of
 from rag_assets.store.database import Connection, Database
 from rag_assets.store.forgetting import Forgotten, forget_sources, shared_contents, shared_media, stored_versions
-from rag_assets.store.profiles import BuiltProfile, built_profiles
+from rag_assets.store.profiles import BuiltProfile, profiles_so_far
 from rag_assets.store.sources import PendingSource
-from rag_assets.store.tenants import spaces_of
+from rag_assets.store.tenants import Space, spaces_of
 
 
 def forget(database: Database, tenant: str, bot: str, sources: Sequence[UUID]) -> Forgotten:
@@ -27,16 +27,17 @@ def forget(database: Database, tenant: str, bot: str, sources: Sequence[UUID]) -
     """
     with database.work(tenant) as connection:
         space = spaces_of(connection, tenant, bot)[0]
-        hashes = _own_hashes(connection, tenant, bot, sources)
+        hashes = _own_hashes(connection, space, sources)
         return forget_sources(connection, space, sources, hashes)
 
 
-def _own_hashes(connection: Connection, tenant: str, bot: str, sources: Sequence[UUID]) -> list[bytes]:
-    """What stands in the cache for texts and files that are these sources' alone."""
+def _own_hashes(connection: Connection, space: Space, sources: Sequence[UUID]) -> list[bytes]:
+    """What stands in the cache for texts and files that are these sources' alone, as any profile has ever cut them."""
+    tenant = space.tenant
     versions = stored_versions(connection, sources)
     texts = {
         content_hash(text): content
-        for built in built_profiles(connection, tenant, bot)
+        for built in profiles_so_far(connection, space)
         for text, content in _texts(connection, built, versions)
     }
     shared = shared_contents(connection, tenant, sources, set(texts.values()))

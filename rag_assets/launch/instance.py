@@ -104,6 +104,12 @@ def remove_staged(settings: Settings, tenant: str) -> int:
     return len(files)
 
 
+def has_history(settings: Settings) -> bool:
+    """Whether there may be runs: those in a storage outside RAG_HOME may be another machine's."""
+    elsewhere = settings.database_url or settings.dagster_pg_url
+    return bool(elsewhere) or settings.dagster_home.exists()
+
+
 def purge_dagster(settings: Settings, tenant: str, *, keep_partition: bool = False) -> int:
     """Delete the tenant's runs, with their events and logs, and its partition; returns the number of runs.
 

@@ -126,6 +126,11 @@ def retired_profiles(connection: Connection, space: Space, soak_days: float) -> 
     return rows(connection, kwargs_row(_to_built), query("retired_profiles"), values)
 
 
+def profiles_so_far(connection: Connection, space: Space) -> list[BuiltProfile]:
+    """All that a bot has and had: also profiles that are retired, or dropped since."""
+    return rows(connection, kwargs_row(_to_built), query("profiles_so_far"), {"space": space.id})
+
+
 def enable_profile(database: Database, space: Space, profile: EmbeddingProfile) -> BuiltProfile:
     """Start building `profile` for `space`, or return what has been built; makes sure of its partition.
 

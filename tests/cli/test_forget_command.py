@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from rag_assets.settings import load_settings
+from rag_assets.store.database import with_database
+from rag_assets.store.server import running_url
 from tests.support.command_line import Rag
 
 
@@ -60,3 +63,33 @@ def test_its_text_is_in_no_file_that_waits_between_two_stages(rag: Rag, document
     assert rag.json(*_of(tenant, "--yes"))["staged_files"] == 2
     assert not any(b"PX-4412" in path.read_bytes() for path in files)
     assert any(b"Goods" in path.read_bytes() for path in files)
+
+
+def test_what_stays_is_told_with_its_place(rag: Rag, filled: str) -> None:
+    told = rag(*_of(filled, "--yes")).stdout
+    assert "stays in the database: their names" in told
+    assert "stays in the embedding cache: vectors, without a text" in told
+    assert "stays in Dagster's history of runs, the database dagster: previews" in told
+    assert "--purge-history" in told
+
+
+@pytest.mark.slow
+def test_previews_in_the_history_of_runs_go_along_where_that_is_wanted(
+    rag: Rag, documents: Path, tmp_path: Path
+) -> None:
+    tenant, word = f"history-{abs(hash(tmp_path)) % 10**9}", f"zq{abs(hash(tmp_path))}k"
+    (documents / "pump.md").write_text(f"The {word} pump cuts in at 1.8 bar.\n")
+    rag.json("ingest", str(documents), "--tenant", tenant, "--bot", "b", "--profile", "tiny")
+
+    def previews() -> int:
+        url = with_database(running_url(load_settings().home) or "", "dagster")
+        with psycopg.connect(url) as connection:
+            row = connection.execute("SELECT count(*) FROM event_logs WHERE strpos(event, %s) > 0", [word]).fetchone()
+            return int(row[0]) if row else 0
+
+    assert previews() > 0
+    answer = rag.json(*_of(tenant, "--yes", "--purge-history"))
+    assert (answer["dagster_runs"] > 0, previews()) == (True, 0)
+    assert not any("Dagster" in one for one in answer["stays"])
+    rag.json("ingest", "--tenant", tenant, "--bot", "b")
+    assert _found(rag, tenant) == {"returns.txt"}

@@ -9,6 +9,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from rag_assets.chunking import ChunkingSpec
 from rag_assets.documents.registry import PARSER_VERSION
 from rag_assets.ingest import sources as sync
 from rag_assets.ingest.chunks import chunk_pending
@@ -24,6 +25,7 @@ from rag_assets.store.database import Database
 from rag_assets.store.forgetting import Forgotten, allow_sources
 from rag_assets.store.profiles import add_spec
 from rag_assets.store.promotion import list_events
+from rag_assets.store.retirement import drop_retired, retire
 from rag_assets.store.roots import add_root
 from rag_assets.store.source_life import find_sources
 from rag_assets.store.sources import StagedSource, sources_overview
@@ -212,3 +214,20 @@ def test_it_stays_forgotten_when_another_parser_reads_its_file(database: Databas
     report = sync_sources(database, "acme")
     assert replace(report, bytes_read=0, files=0, roots=0) == replace(sync.SyncReport())
     assert statuses(database) == {"a.md": "forgotten"}
+
+
+@pytest.mark.parametrize("dropped", [False, True], ids=["retired", "dropped"])
+def test_vectors_that_a_profile_made_which_is_given_up_go_as_well(
+    database: Database, root: Path, dropped: bool
+) -> None:
+    ingested(database, root, "acme", {"a.md": " ".join(f"The pump {number} is red." for number in range(30))})
+    larger = HASH_PROFILE.model_copy(update={"name": "larger", "chunking": ChunkingSpec(size=90, overlap=0)})
+    add_spec(database, larger)
+    ingest(database, "acme", "support", "larger")
+    before = vectors(database)
+    retire(database, "acme", "support", "larger", force=True)
+    if dropped:
+        drop_retired(database, "acme", "support", soak_days=0)
+    assert vectors(database) == before > 5
+    forgotten(database, "a.md")
+    assert vectors(database) == 0
