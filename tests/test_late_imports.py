@@ -17,6 +17,7 @@ LATE = {
     ("rag_assets/commands/batches.py", "rag_assets.ingest.batch_api.collect"): LIBRARY,
     ("rag_assets/commands/erase.py", "rag_assets.ingest.batch_api.collect"): LIBRARY,
     ("rag_assets/commands/forget.py", "rag_assets.io_managers"): "Dagster: 1 s that a dry run does without",
+    ("rag_assets/commands/forget.py", "rag_assets.launch.instance"): "Dagster: 1 s that a dry run does without",
     ("rag_assets/commands/ingest.py", "rag_assets.launch.ingest"): "Dagster: 1 s that a dry run does without",
     ("rag_assets/commands/shell.py", "rag_assets.settings"): "pydantic, which only an error needs",
     ("rag_assets/chunking/chunks.py", "rag_assets.chunking.strategies"): "syntax trees: 50 ms of `rag search`",
