@@ -50,8 +50,8 @@ def refuse_inflated(records: Iterable[Record], bytes_in: int) -> None:
     characters = sum(len(record.document.text) for record in records if record.document)
     if characters > max(_ALWAYS_PLAUSIBLE, _PLAUSIBLE_RATIO * bytes_in):
         raise ParseError(
-            f"{counted(characters, 'character')} out of {counted(bytes_in, 'byte')}: one text is repeated in it "
-            f"without end, or the file is made to flood its reader"
+            f"{characters:,} characters come out of {counted(bytes_in, 'byte')}: one text is repeated in it without "
+            "end, or the file is made to flood its reader"
         )
 
 

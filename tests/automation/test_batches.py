@@ -83,7 +83,7 @@ def test_the_sensor_asks_no_provider_and_has_a_run_ask_more_seldom_the_older_a_j
     (request,) = ask(world, looked_s_ago=3600)
     assert isinstance(request, dg.RunRequest)
     assert (request.job_name, request.tags[TENANT_TAG]) == (WATCH_JOB, "acme")
-    assert ask(world, looked_s_ago=30) == "no batch job has ended yet, of 1 tenants"
+    assert ask(world, looked_s_ago=30) == "no batch job has ended yet, of 1 tenant"
     with psycopg.connect(world.database.url) as connection:
         connection.execute("UPDATE rag.embedding_jobs SET created_at = now() - interval '1 hour'")
     assert isinstance(ask(world, looked_s_ago=350), str)
@@ -95,7 +95,7 @@ def test_the_sensor_asks_no_provider_and_has_a_run_ask_more_seldom_the_older_a_j
 
 @pytest.mark.slow
 def test_a_job_is_waited_for_and_its_pair_run_when_it_has_ended(world: World, batches: Batches) -> None:
-    assert tick(world) == "no batch job has ended yet, of 1 tenants"
+    assert tick(world) == "no batch job has ended yet, of 1 tenant"
     batches.finish()
     requested = tick(world)
     assert keys(requested) == [PAIR]
@@ -177,7 +177,7 @@ def test_a_job_of_a_retired_profile_waits_for_one_of_the_same_model(world: World
 def test_a_provider_that_does_not_answer_is_asked_again_later(world: World, batches: Batches) -> None:
     batches.finish()
     batches.google.routes.insert(0, ("GET", ".*", error(503)))
-    assert tick(world) == "no batch job has ended yet, of 1 tenants"
+    assert tick(world) == "no batch job has ended yet, of 1 tenant"
     del batches.google.routes[0]
     assert keys(tick(world)) == [PAIR]
 

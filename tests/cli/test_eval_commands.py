@@ -149,8 +149,8 @@ def test_a_candidate_that_gets_one_critical_query_wrong_is_refused(rag: Rag, bot
     )
     bot.label({query: {document: 1}}, critical=(query,))
     reasons = refused(rag, bot)
-    assert reasons == {"critical_queries": f"1 of 1 critical queries got worse: {query}"}
-    assert f"1 of 1 critical queries got worse: {query}" in rag.error("promote", FINE, *bot.words, code=1)[1]
+    assert reasons == {"critical_queries": f"1 of 1 critical query got worse: {query}"}
+    assert f"1 of 1 critical query got worse: {query}" in rag.error("promote", FINE, *bot.words, code=1)[1]
 
 
 def test_a_worse_candidate_is_refused_with_its_numbers(rag: Rag, shared: Bot) -> None:

@@ -178,7 +178,7 @@ def test_a_refusal_is_not_tried_again(server: GoogleServer, behaviour: Behaviour
 
 
 WRONG: dict[str, tuple[Behaviour, str]] = {
-    "merged into one": (rows(lambda right: [right[0]]), "1 vectors for 3 texts"),
+    "merged into one": (rows(lambda right: [right[0]]), "1 vector for 3 texts"),
     "one missing": (rows(lambda right: right[:2]), "2 vectors for 3 texts"),
     "one too many": (rows(lambda right: [*right, right[0]]), "4 vectors for 3 texts"),
     "none at all": (rows(lambda right: []), "0 vectors for 3 texts"),
@@ -250,6 +250,6 @@ def test_a_redirect_is_not_followed_to_another_host(server: GoogleServer, monkey
 def test_model_001_behaves_alike(server: GoogleServer) -> None:
     server.script.extend([error(503), rows(lambda right: right[:1])])
     profile = google_profile("gemini-embedding-001")
-    with google_embedder(profile) as embedder, pytest.raises(EmbeddingError, match="1 vectors for 2 texts"):
+    with google_embedder(profile) as embedder, pytest.raises(EmbeddingError, match="1 vector for 2 texts"):
         embedder.embed_documents(["a", "b"])
     assert len(server.embeds) == 2

@@ -46,7 +46,7 @@ def _change(position: int, **fields: Any) -> Behaviour:
 
 
 WRONG_ANSWERS: dict[str, tuple[Behaviour, str]] = {
-    "one merged vector": (data(lambda rows: rows[:1]), "1 vectors for 3 texts"),
+    "one merged vector": (data(lambda rows: rows[:1]), "1 vector for 3 texts"),
     "two of three": (data(lambda rows: rows[:2]), "2 vectors for 3 texts"),
     "four for three": (data(lambda rows: [*rows, rows[0]]), "4 vectors for 3 texts"),
     "one index twice": (_change(2, index=1), "two vectors for text 1"),
