@@ -27,7 +27,7 @@ from tests.support.command_line import Rag
 HOUSE = Path(__file__).resolve().parents[1]
 CODE = [*(HOUSE / "rag_assets").rglob("*.py"), *(HOUSE / "evals").rglob("*.py")]
 # What is told only of two or more.
-_MORE_THAN_ONE = ("self.attempts", "len(others)", "info.max_input_tokens", "characters")
+_MORE_THAN_ONE = ("self.attempts", "len(others)", "info.max_input_tokens", "characters", "self._unanswered")
 HOSTILE = "a\x1b[2J\x9b1m\u202eexe.txt\u2028x\x00\x07\u2066\U000e0041[/b][bold red]:warning:\r"
 
 
