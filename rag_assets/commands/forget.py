@@ -17,6 +17,7 @@ from rag_assets.errors import UsageError
 from rag_assets.ingest.forgetting import forget as forget_now
 from rag_assets.printing import counted
 from rag_assets.settings import Settings, load_settings
+from rag_assets.sources.secrets import without_secrets
 from rag_assets.store.database import Database
 from rag_assets.store.forgetting import allow_sources
 from rag_assets.store.source_life import NamedSource
@@ -124,7 +125,8 @@ def _place_of_history(settings: Settings) -> str:
 
 
 def _row(one: NamedSource) -> dict[str, Any]:
-    return {"source_id": one.id, "name": one.name, "file": one.file, "place": one.place}
+    row = {"source_id": one.id, "name": one.name, "file": one.file, "place": one.place}
+    return without_secrets(row, one.external_id)
 
 
 def _count(found: Sequence[NamedSource]) -> str:

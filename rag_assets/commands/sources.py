@@ -73,7 +73,7 @@ def sources(
         spaces_of(connection, tenant, bot)
         if show is not None:
             return _lives(connection, tenant, bot, show)
-        roots = [root.uri for root in list_roots(connection, tenant, bot)]
+        roots = [root.shown for root in list_roots(connection, tenant, bot)]
         counts = source_counts(connection, tenant, bot)
         payload: dict[str, Any] = {"tenant": tenant, "bot": bot, "roots": roots, "counts": counts}
         if by_file:

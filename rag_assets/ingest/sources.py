@@ -14,7 +14,7 @@ from rag_assets.ingest.staging import FileRead, is_batch, is_same, read_file, st
 from rag_assets.ingest.withdrawal import vanished
 from rag_assets.progress import stage
 from rag_assets.sources.scan import RootListing, SourceFile, scan_root
-from rag_assets.sources.secrets import shown
+from rag_assets.sources.secrets import shown, shown_text
 from rag_assets.store import sources as store
 from rag_assets.store.database import Connection, Database
 from rag_assets.store.forgetting import confirm_forgotten
@@ -26,11 +26,15 @@ from rag_assets.store.tenants import spaces_of
 
 @dataclass(frozen=True)
 class Failure:
-    """Something that could not be read, and why."""
+    """Something that could not be read, and why, as it may be shown."""
 
     bot: str
     name: str
     error: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name", shown_text(self.name))
+        object.__setattr__(self, "error", shown_text(self.error))
 
 
 @dataclass

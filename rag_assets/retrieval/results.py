@@ -10,6 +10,7 @@ from uuid import UUID
 from rag_assets.documents.names import ORIGIN
 from rag_assets.embedding.protocol import Usage
 from rag_assets.retrieval.places import telling_names
+from rag_assets.sources.secrets import without_secrets
 from rag_assets.store.search import SearchRow
 
 
@@ -83,15 +84,17 @@ def to_result(row: SearchRow) -> RetrievalResult:
     if row.also_at:
         citation["also_at"] = _others(row)
     described = {name: value for name, value in row.source_metadata.items() if name != ORIGIN}
+    told: dict[str, Any] = {"name": row.source_name, "citation": citation, "metadata": {**described, **row.metadata}}
+    told = without_secrets(told, row.source_uri, *(one["uri"] for one in row.also_at))
     return RetrievalResult(
         chunk_id=row.chunk_id,
         source_id=row.source_id,
-        source_name=row.source_name,
+        source_name=told["name"],
         score=row.score,
         content=row.content,
         token_count=row.token_count,
-        citation=citation,
-        metadata={**described, **row.metadata},
+        citation=told["citation"],
+        metadata=told["metadata"],
         dense_score=row.dense_score,
         lexical_score=row.lexical_score,
     )

@@ -8,9 +8,10 @@ no address reaches a key of something else.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TypeVar, cast
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from rag_assets.addresses import ROOT_VARIABLES
@@ -20,6 +21,8 @@ from rag_assets.settings import read_variable
 
 PREFIX = ROOT_VARIABLES
 HIDDEN = "***"
+_TELLING = 4  # characters of a secret: what is shorter stands everywhere by chance
+_Value = TypeVar("_Value")
 _REFERENCE = re.compile(r"\{env:([^{}]*)\}")
 _NAME = re.compile(rf"{PREFIX}[A-Z0-9_]+")
 _FILLED = "REFERENCE"  # stands for a reference where an address is taken apart
@@ -95,6 +98,36 @@ def shown(uri: str) -> str:
 def shown_text(text: str) -> str:
     """A text with every address in it as it may be printed."""
     return _ADDRESS.sub(lambda found: shown(found.group()), text) if "://" in text else text
+
+
+def without_secrets(value: _Value, *addresses: str | None) -> _Value:
+    """What is known of sources, texts, mappings and lists of them, as it may be shown.
+
+    Roots of early versions were stored with their secrets, and so was what is named after them. Where none of the
+    sources' `addresses` holds one, the value is as it was: links in documents are the documents' own.
+    """
+    holding = [one for one in addresses if one is not None and shown(one) != one]
+    secrets = {secret for address in holding for secret in _secrets_of(address)}
+    return cast("_Value", _hidden(value, secrets)) if holding else value
+
+
+def _secrets_of(address: str) -> Iterator[str]:
+    for found in _LOGIN.finditer(address):
+        yield from (found.group(2), *(part for part in found.group(2).split(":") if len(part) >= _TELLING))
+    for found in _PARAMETER.finditer(address):
+        if _is_secret(unquote(found.group(2))) and len(found.group(3)) >= _TELLING:
+            yield from (found.group(3), unquote(found.group(3)))
+
+
+def _hidden(value: object, secrets: Collection[str]) -> object:
+    if isinstance(value, str):
+        value = shown_text(value)
+        for secret in sorted(secrets, key=len, reverse=True):
+            value = value.replace(secret, HIDDEN)
+        return value
+    if isinstance(value, Mapping):
+        return {name: _hidden(one, secrets) for name, one in value.items()}
+    return [_hidden(one, secrets) for one in value] if isinstance(value, list) else value
 
 
 def _shown_login(found: re.Match[str]) -> str:

@@ -11,6 +11,7 @@ from psycopg import sql
 from psycopg.rows import kwargs_row
 from psycopg.types.json import Jsonb
 
+from rag_assets.sources.secrets import shown_text
 from rag_assets.store.database import Connection
 from rag_assets.store.sources import PendingSource, StagedSource, pending_source
 from rag_assets.store.sql import query, rows, scalars
@@ -82,7 +83,7 @@ def confirm_forgotten(connection: Connection, sources: Sequence[StagedSource]) -
 
 
 def _record(connection: Connection, space: Space, event: str, names: Sequence[str]) -> None:
-    evidence = {"sources": len(names), "names": list(names[:_NAMED])}
+    evidence = {"sources": len(names), "names": [shown_text(name) for name in names[:_NAMED]]}
     connection.execute(
         query("add_event"),
         {

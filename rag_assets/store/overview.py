@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from psycopg.rows import class_row
 
+from rag_assets.sources.secrets import shown_text
 from rag_assets.store.database import Connection
 from rag_assets.store.sql import query, rows
 
@@ -80,4 +81,5 @@ def indexes_by_bot(connection: Connection, tenant: str, profile: str) -> list[Bo
 def failed_sources(connection: Connection, tenant: str, limit: int, bot: str | None = None) -> list[FailedSource]:
     """What cannot be read now of a tenant or bot, roots first, at most `limit`."""
     values = {"tenant": tenant, "bot": bot, "limit": limit}
-    return rows(connection, class_row(FailedSource), query("failed_sources"), values)
+    found = rows(connection, class_row(FailedSource), query("failed_sources"), values)
+    return [FailedSource(one.bot, shown_text(one.name), shown_text(one.error)) for one in found]

@@ -14,6 +14,7 @@ from psycopg.rows import class_row, dict_row
 from rag_assets.documents.names import part_name
 from rag_assets.errors import UsageError
 from rag_assets.printing import counted
+from rag_assets.sources.secrets import shown_text, without_secrets
 from rag_assets.store.attempts import FailedWork, failed_work
 from rag_assets.store.database import Connection
 from rag_assets.store.sql import query, rows, scalar, scalars
@@ -56,7 +57,8 @@ class NamedSource:
     def label(self) -> str:
         """Its file and its own name."""
         where = part_name(self.file, self.place or "")
-        return self.name if self.name in (where, self.file) else f"{self.name} ({self.file}, {self.place})"
+        label = self.name if self.name in (where, self.file) else f"{self.name} ({self.file}, {self.place})"
+        return without_secrets(label, self.external_id)
 
 
 def list_sources(connection: Connection, tenant: str, bot: str, wanted: Filter = ALL) -> Listing:
@@ -64,13 +66,16 @@ def list_sources(connection: Connection, tenant: str, bot: str, wanted: Filter =
     values = {**_values(tenant, bot), "status": wanted.status, "like": wanted.like, "limit": wanted.limit}
     found = rows(connection, dict_row, query("sources_overview"), values)
     matching = [row.pop("matching") for row in found]
-    return Listing(found, matching[0] if matching else 0)
+    return Listing(
+        [without_secrets(row, row["external_id"], row["root"]) for row in found], matching[0] if matching else 0
+    )
 
 
 def list_files(connection: Connection, tenant: str, bot: str, wanted: Filter) -> list[dict[str, Any]]:
     """The files that the bot's sources come from, by root and path, with the number of sources by status."""
     values = {**_values(tenant, bot), "status": wanted.status, "like": wanted.like, "limit": wanted.limit}
-    return rows(connection, dict_row, query("sources_by_file"), values)
+    found = rows(connection, dict_row, query("sources_by_file"), values)
+    return [without_secrets(row, row["file"], row["root"]) for row in found]
 
 
 def count_failed_served(connection: Connection, tenant: str, bot: str, profile: str) -> int:
@@ -118,7 +123,7 @@ def _unclear(connection: Connection, tenant: str, bot: str, name: str, found: Se
         these = f"{counted(len(found), 'source')} of {tenant}/{bot}"
         return f"{name!r} may be any of {these}: {named}{more}. Name one by its id"
     known: list[str] = scalars(connection, query("source_names"), _values(tenant, bot))
-    close = get_close_matches(name, known, n=3, cutoff=0.5)
+    close = [shown_text(one) for one in get_close_matches(name, known, n=3, cutoff=0.5)]
     hint = f"did you mean {', '.join(map(repr, close))}?" if close else "`rag sources` lists them"
     return f"{tenant}/{bot} has no source {name!r}; {hint}"
 
@@ -132,7 +137,7 @@ def source_life(connection: Connection, source: UUID) -> dict[str, Any]:
     life["profiles"] = rows(connection, dict_row, query("source_life_in_profiles"), {"source": source})
     failed = {one.profile: one for one in failed_work(connection, life["tenant"])}
     life["next_try"] = _next_try(life, failed)
-    return life
+    return without_secrets(life, life["external_id"], life["root"])
 
 
 def _next_try(life: Mapping[str, Any], failed: Mapping[str | None, FailedWork]) -> str:
