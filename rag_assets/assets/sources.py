@@ -5,6 +5,7 @@
 from collections.abc import Sequence
 
 import dagster as dg
+from dagster._core.storage.tags import SENSOR_NAME_TAG
 
 from rag_assets.assets.metadata import MAX_FAILURES, bots_table, failures_table, records_table
 from rag_assets.assets.steps import OWNERS, IngestConfig, working
@@ -44,7 +45,9 @@ def sources(context: dg.AssetExecutionContext, config: IngestConfig, postgres: P
     are marked as deleted. What cannot be read is recorded and stays as it was."""
     with working(context) as step:
         database, tenant = postgres.database(), context.partition_key
-        report = sync_sources(database, tenant, config.bot or None, confirm_loss=config.confirm_loss)
+        # The sensor asks for a run as soon as a file has changed, and that is no reason to ask a web site again.
+        due_only = SENSOR_NAME_TAG in context.run.tags
+        report = sync_sources(database, tenant, config.bot or None, confirm_loss=config.confirm_loss, due_only=due_only)
         hand_over(report)
         with database.work(tenant) as connection:
             bots = sources_by_bot(connection, tenant)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from rag_assets.automation.work import Look, PendingWork, Rank, digest
 from rag_assets.errors import SourceError
-from rag_assets.ingest.root_changes import RootChanges, decide, is_remote
+from rag_assets.ingest.root_changes import RootChanges, decide, is_due, is_remote
 from rag_assets.printing import counted
 from rag_assets.runs.lanes import Lane
 from rag_assets.sources.scan import scan_root
@@ -48,11 +48,12 @@ def look_at(database: Database, tenant: str) -> Look:
 def _sources(database: Database, tenant: str, roots: Sequence[Root], look: Look, now: datetime) -> list[PendingWork]:
     parts: list[object] = []
     reasons: list[str] = []
-    size = 0
+    size, outside = 0, False  # whether the run waits for servers of others: it looks at those of them that are due
     for root in roots:
-        if root.next_scan_at is not None and now < root.next_scan_at:
+        if not is_due(root, now):
             continue
         if is_remote(root.uri):
+            outside = True
             parts.append((str(root.id), "due", root.scanned_at))
             reasons.append(f"{shown(root.uri)} is due")
             continue
@@ -63,8 +64,6 @@ def _sources(database: Database, tenant: str, roots: Sequence[Root], look: Look,
             reasons.append(f"{counted(len(found), 'file')} new, changed or gone under {shown(root.uri)}")
     if not parts:
         return []
-    # A run reads all roots of its tenant, so one on the network is waited for whichever root has changed.
-    outside = any(is_remote(root.uri) for root in roots)
     lane: Lane = "bulk" if len(parts) > _MUCH or size > _MUCH_BYTES else "outside" if outside else "quick"
     return [PendingWork(tenant, None, digest(parts), "; ".join(reasons), lane)]
 

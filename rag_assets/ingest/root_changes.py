@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import islice
 
 from rag_assets.documents.names import is_web
@@ -125,6 +126,11 @@ def _named(listing: RootListing, reason: str) -> Iterator[str]:
 def interval_s(root: Root) -> int | None:
     """Seconds between two looks at the root; None where it is looked at each time."""
     return root.options.interval_s or (_REMOTE_EVERY_S if is_remote(root.uri) else None)
+
+
+def is_due(root: Root, now: datetime) -> bool:
+    """Whether the root is to be looked at now."""
+    return root.next_scan_at is None or now >= root.next_scan_at
 
 
 def is_remote(uri: str) -> bool:

@@ -5,11 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from uuid import UUID
 
 from rag_assets.errors import RootUnreadable
 from rag_assets.ingest.losses import HeldLoss, Losses, RecordLosses, held_losses, settle, sources_before
-from rag_assets.ingest.root_changes import RootChanges, decide, interval_s, skipped_by_reason
+from rag_assets.ingest.root_changes import (
+    RootChanges,
+    decide,
+    interval_s,
+    is_due,
+    is_remote,
+    skipped_by_reason,
+)
 from rag_assets.ingest.staging import FileRead, is_batch, is_same, read_file, staged_sources, stays_forgotten
 from rag_assets.ingest.withdrawal import vanished
 from rag_assets.progress import stage
@@ -60,12 +68,16 @@ class SyncReport:
         return self.changed + self.no_text + self.failed + self.deleted
 
 
-def sync_sources(database: Database, tenant: str, bot: str | None = None, *, confirm_loss: bool = False) -> SyncReport:
+def sync_sources(
+    database: Database, tenant: str, bot: str | None = None, *, confirm_loss: bool = False, due_only: bool = False
+) -> SyncReport:
     """Scan all roots of the tenant (or one bot), read what is new or changed, and write it down.
 
-    One file that cannot be read fails alone; one root that cannot be listed keeps its sources and does not
-    stop the others. A killed scan resumes: each batch of files is one transaction with what is known of them.
-    `confirm_loss`: what is gone has gone on purpose, however much it is.
+    Roots of this machine come first: what waits for servers of others keeps none of them waiting. With `due_only`
+    those on a network are scanned only when they are due, and left as they are before. One file that cannot be read
+    fails alone; one root that cannot be listed keeps its sources and does not stop the others. A killed scan resumes:
+    each batch of files is one transaction with what is known of them. `confirm_loss`: what is gone has gone on
+    purpose, however much it is.
 
     Raises:
         UnknownTenant, UnknownBot: nothing was scanned.
@@ -75,7 +87,10 @@ def sync_sources(database: Database, tenant: str, bot: str | None = None, *, con
         spaces_of(connection, tenant, bot)
         roots = list_roots(connection, tenant, bot)
     covered: dict[UUID, set[str]] = {root.space_id: set() for root in roots}
-    for root in roots:
+    now = datetime.now(UTC)
+    for root in sorted(roots, key=lambda one: is_remote(one.uri)):
+        if due_only and is_remote(root.uri) and not is_due(root, now):
+            continue
         report.roots += 1
         _sync_root(database, root, report, covered[root.space_id], confirm_loss)
     return report

@@ -7,8 +7,10 @@ import dagster as dg
 import pytest
 
 from rag_assets.automation.jobs import PAIR_JOB, SOURCES_JOB
-from rag_assets.partitions import pair_key
+from rag_assets.partitions import TENANT_TAG, pair_key
+from rag_assets.store.roots import add_root
 from tests.support.dagster_world import PROFILE, World
+from tests.support.web_site import Page, running_site
 
 pytestmark = pytest.mark.slow  # runs of Dagster, or whole ingests and evaluations, in each
 
@@ -159,3 +161,20 @@ def test_progress_goes_to_the_log_of_the_step(world: World, capsys: pytest.Captu
     assert "read help: 30 to do" in lines
     assert any(line.startswith("read help: 30 done in ") for line in lines)
     assert capsys.readouterr().out == ""
+
+
+def test_a_run_of_the_sensor_asks_no_site_that_is_not_due(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAG_ALLOW_PRIVATE_URLS", "1")
+    root = world.tenant("acme")
+    with running_site() as site:
+        site.pages["/page"] = Page(b"<p>One pump")
+        add_root(world.database, "acme", "help", f"{site.url}/page")
+        world.ingest("acme")
+        assert world.served("acme") == ["One pump"]
+        site.asked.clear()
+        (root / "a.txt").write_text("One valve.")
+        tags = {TENANT_TAG: "acme", "dagster/sensor_name": "new_sources"}
+        assert world.run(SOURCES_JOB, "acme", tags=tags).success
+        assert site.asked == []
+        assert world.run(SOURCES_JOB, "acme", tags={TENANT_TAG: "acme"}).success
+        assert site.asked != []

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import psycopg
 import pytest
 
 from rag_assets.automation.pending import look_at
 from rag_assets.ingest.run import IngestReport, ingest
+from rag_assets.ingest.sources import sync_sources
 from rag_assets.store.database import Database
 from rag_assets.store.roots import add_root
 from rag_assets.store.tenants import add_tenant
@@ -84,3 +86,43 @@ def test_pages_come_and_go_with_the_sitemap(database: Database, site: Site) -> N
     site.pages["/sitemap.xml"] = Page(status=500)
     report = _again(database).sources
     assert (report.deleted, len(report.unreadable_roots)) == (0, 1)
+
+
+def test_files_of_this_machine_are_read_before_a_site_is_asked(database: Database, site: Site, root: Path) -> None:
+    seen: list[list[tuple[object, ...]]] = []
+
+    def slow() -> Page:
+        with psycopg.connect(database.url) as connection:
+            seen.append(connection.execute("SELECT name FROM rag.knowledge_sources").fetchall())
+        return Page(b"<p>One pump")
+
+    site.pages["/page"] = slow
+    (root / "a.txt").write_text("One valve.")
+    add_tenant(database, "acme", "support")
+    add_root(database, "acme", "support", f"{site.url}/page")
+    add_root(database, "acme", "support", str(root))
+    _again(database)
+    assert seen[0] == [("a.txt",)]
+    assert _contents(database) == ["One pump", "One valve."]
+
+
+def test_a_run_for_a_file_asks_no_site_that_is_not_due(database: Database, site: Site, root: Path) -> None:
+    site.pages["/page"] = Page(b"<p>One pump")
+    _start(database, f"{site.url}/page")
+    add_root(database, "acme", "support", str(root))
+    (root / "a.txt").write_text("One valve.")
+    (work,) = look_at(database, "acme").works
+    assert (work.profile, work.lane) == (None, "quick"), "it waits for nobody else's server"
+    site.asked.clear()
+    report = sync_sources(database, "acme", due_only=True)
+    assert (report.changed, report.deleted, report.roots, site.asked) == (1, 0, 1, [])
+    with psycopg.connect(database.url) as connection:
+        connection.execute("UPDATE rag.source_roots SET next_scan_at = now() WHERE next_scan_at IS NOT NULL")
+    (work,) = [one for one in look_at(database, "acme").works if one.profile is None]
+    assert work.lane == "outside"
+    site.pages["/page"] = Page(b"<p>Two pumps")
+    report = sync_sources(database, "acme", due_only=True)
+    assert (report.changed, report.roots) == (1, 2)
+    site.asked.clear()
+    sync_sources(database, "acme")
+    assert site.asked != [], "who asks for it has all roots scanned"
