@@ -133,7 +133,8 @@ def test_an_application_is_told_no_name_of_others(database: Database) -> None:
         assert not re.search(r"'(acme|support)'\?|there are", str(caught.value))
 
 
-ROOT = "/srv/handbook"
+ABOVE = "/srv/knowledge/of/the/whole/company"  # so long that a part of it looks like nothing else
+ROOT = f"{ABOVE}/handbook"
 ADDING = ("profile", "add", "misspelt", "--provider", "hash", "--model", "hash", "--dimensions", "32")
 NEAR = {
     "language": ((*ADDING, "--language", "englsh"), "no language 'englsh'; did you mean 'english'?"),
@@ -145,10 +146,10 @@ NEAR = {
     "encoding": (("root", "set", ROOT, "--encoding", "utf-88"), "no encoding 'utf-88'; did you mean 'utf-8'"),
     "root shown": (("root", "show", "handbok"), f"no root 'handbok' of bot 'support' of tenant 'wrong-names'; did you "
                    f"mean '{ROOT}'?"),
-    "root set": (("root", "set", "/svr/handbook", "--gitignore"), f"did you mean '{ROOT}'?"),
-    "root moved": (("root", "move", "/srv/hanbook", "."), f"did you mean '{ROOT}'?"),
+    "root set": (("root", "set", ROOT.replace("srv", "svr"), "--gitignore"), f"did you mean '{ROOT}'?"),
+    "root moved": (("root", "move", f"{ABOVE}/hanbook", "."), f"did you mean '{ROOT}'?"),
     "root confirmed": (("root", "confirm", "handbooks"), f"did you mean '{ROOT}'?"),
-    "root removed": (("root", "remove", "srv/hamdbok", "--yes"), f"did you mean '{ROOT}'?"),
+    "root removed": (("root", "remove", "company/hamdbok", "--yes"), f"did you mean '{ROOT}'?"),
     "mode": (("search", "x", "--mode", "hybird"), "did you mean 'hybrid'?"),
     "status": (("sources", "--status", "redy"), "did you mean 'ready'?"),
     "command": (("serch",), "no command 'serch' of rag; did you mean 'search'?"),
