@@ -152,7 +152,7 @@ class World:
         except rag_assets.RagError:
             return False  # nothing is served yet
         found = rag_assets.LexicalRetriever(self.database).search(word, scope, top_k=1)
-        return bool(list(found))
+        return any(word in hit.content for hit in found)
 
 
 @contextmanager
@@ -185,8 +185,7 @@ def wait_for_all(world: World, dropped: dict[str, tuple[str, float]]) -> dict[st
 
 
 def all_at_once(world: World, word: str) -> dict[str, float]:
-    return wait_for_all(world, {name: (f"{word}{number}", world.drop(name, f"{word}{number}"))
-                                for number, name in enumerate(world.names)})  # fmt: skip
+    return wait_for_all(world, {name: (word, world.drop(name, word)) for name in world.names})
 
 
 def one_after_the_other(world: World, word: str, pause: float = 3.0) -> dict[str, float]:
@@ -196,8 +195,8 @@ def one_after_the_other(world: World, word: str, pause: float = 3.0) -> dict[str
     def follow(name: str, word: str) -> None:
         seconds.update(wait_for_all(world, {name: (word, world.drop(name, word))}))
 
-    for number, name in enumerate(world.names):
-        waiting.append(threading.Thread(target=follow, args=(name, f"{word}{number}")))
+    for name in world.names:
+        waiting.append(threading.Thread(target=follow, args=(name, word)))
         waiting[-1].start()
         time.sleep(pause)
     for thread in waiting:
