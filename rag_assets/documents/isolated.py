@@ -33,7 +33,7 @@ from rag_assets.documents.normalize import normalize
 from rag_assets.documents.sniff import CONTAINER_MAGIC
 from rag_assets.documents.worker import LENGTHS, READY, RETIRED, ParseTask, Setup
 from rag_assets.errors import InvalidArgument, ParserUnavailable, SourceError
-from rag_assets.settings import load_settings
+from rag_assets.settings import load_settings, read_variable
 
 __all__ = ["close_workers", "parse_file"]
 
@@ -63,7 +63,7 @@ def parse_file(data: bytes, name: str, content_type: str | None = None) -> list[
             return registry.parse(data, name, content_type)
     except SourceError as error:
         return [failed("", name, str(error))]
-    return _pool.parse(data, ParseTask(name, content_type, load_settings().parse_seconds))
+    return _pool.parse(data, ParseTask(name, content_type, _limits().seconds))
 
 
 def _check(data: object, name: object, content_type: object) -> None:
@@ -87,6 +87,26 @@ def _runs_here(data: bytes, name: str, content_type: str | None) -> bool:
     return not (chosen in BUILTIN_FORMATS or _portable(chosen))
 
 
+@dataclass(frozen=True)
+class _Limits:
+    """Seconds and bytes that a file may take, and the further variables that a worker sees."""
+
+    seconds: float
+    memory: int
+    passed: tuple[str, ...]
+
+
+def _limits() -> _Limits:
+    # To judge all settings takes as long as to parse a small file.
+    return _limits_of(*map(read_variable, ("RAG_PARSE_SECONDS", "RAG_PARSE_MEMORY_MB", "RAG_PARSE_ENV")))
+
+
+@functools.lru_cache(maxsize=16)
+def _limits_of(*_: str | None) -> _Limits:
+    settings = load_settings()
+    return _Limits(settings.parse_seconds, int(settings.parse_memory_mb * 2**20), tuple(settings.parse_env))
+
+
 class _Died(Exception):
     """A worker that gives no answer, with the reason as a person should read it."""
 
@@ -97,7 +117,7 @@ class _Retired(Exception):
 
 class _Worker:
     def __init__(self) -> None:
-        self.memory = int(load_settings().parse_memory_mb * 2**20)
+        self.memory = _limits().memory
         self.setup: Setup | None = None
         self.answers = 0
         self.socket, theirs = socket.socketpair()
@@ -280,7 +300,7 @@ def _portable(format_: Format) -> bool:
 
 
 def _environment() -> dict[str, str]:
-    names = (*_PASSED, *load_settings().parse_env)
+    names = (*_PASSED, *_limits().passed)
     return {name: os.environ[name] for name in names if name in os.environ}
 
 
