@@ -15,20 +15,21 @@ from threading import Lock, Thread
 from rag_assets.automation.work import Look
 
 _NO_REST_BELOW_S = 0.5
+_LONGEST_REST_S = 60.0  # a mount that hung for an hour is not forgotten for nine
 
 
 @dataclass
 class _State:
     began: float
-    outcome: Future[Look] | None
+    outcome: Future[Look] | None = None
     next: float = 0.0  # when the tenant may be looked at again
 
 
 class Looks:
     """The looks of this process, by database and tenant. Times are those of `time.monotonic`.
 
-    `rest`: how many times as long as a look took no other one begins; by default, a tenant is looked at for at most a
-    tenth of the time.
+    `rest`: how many times as long as a look took no other one begins, for at most a minute; by default, a tenant is
+    looked at for a tenth of the time.
     """
 
     def __init__(self, rest: float = 9.0) -> None:
@@ -45,7 +46,7 @@ class Looks:
             if state is None or state.outcome is None:
                 if state is not None and time.monotonic() < state.next:
                     return None
-                state = self._states[key] = _State(time.monotonic(), _begin(work, tenant))
+                state = self._states[key] = self._begin(work, tenant)
         outcome = state.outcome
         assert outcome is not None
         try:
@@ -56,25 +57,34 @@ class Looks:
             raise  # the look's own
         finally:
             if outcome.done():
-                took = time.monotonic() - state.began
                 state.outcome = None
-                state.next = time.monotonic() + (self._rest * took if took > _NO_REST_BELOW_S else 0.0)
 
     def going_on(self, database: str, tenant: str) -> float | None:
         """For how many seconds a look at the tenant has been going on; None if none is."""
         state = self._states.get((database, tenant))
         return time.monotonic() - state.began if state is not None and state.outcome is not None else None
 
+    def _begin(self, work: Callable[[], Look], tenant: str) -> _State:
+        state = _State(time.monotonic(), Future())
+        outcome = state.outcome
+        assert outcome is not None
 
-def _begin(work: Callable[[], Look], tenant: str) -> Future[Look]:
-    outcome: Future[Look] = Future()
+        def rest() -> None:
+            # Of what the look took, and not of how long nobody came for it.
+            ended = time.monotonic()
+            took = ended - state.began
+            state.next = ended + (min(self._rest * took, _LONGEST_REST_S) if took > _NO_REST_BELOW_S else 0.0)
 
-    def run() -> None:
-        try:
-            outcome.set_result(work())
-        except BaseException as error:  # it is raised where the look is collected
-            outcome.set_exception(error)
+        def run() -> None:
+            try:
+                found = work()
+            except BaseException as error:  # it is raised where the look is collected
+                rest()
+                outcome.set_exception(error)
+            else:
+                rest()
+                outcome.set_result(found)
 
-    # A daemon: one that hangs does not keep the process from ending.
-    Thread(target=run, name=f"look at {tenant}", daemon=True).start()
-    return outcome
+        # A daemon: one that hangs does not keep the process from ending.
+        Thread(target=run, name=f"look at {tenant}", daemon=True).start()
+        return state

@@ -162,6 +162,28 @@ def test_a_look_that_took_long_is_followed_by_a_rest() -> None:
     assert looks.look("db", "globex", Look, 10) is not None
 
 
+def test_the_rest_after_a_look_is_no_longer_for_being_collected_late_or_for_a_disk_that_hung(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(looks_module, "_NO_REST_BELOW_S", 0.05)
+    looks, go = Looks(), threading.Event()
+
+    def short() -> Look:
+        go.wait(10)
+        return Look()
+
+    assert looks.look("db", "acme", short, 0.0) is None
+    go.set()
+    time.sleep(1)  # the tick after it has others to look at
+    assert looks.look("db", "acme", Look, 10) is not None
+    time.sleep(0.2)
+    assert looks.look("db", "acme", Look, 10) is not None, "it is looked at again, not after nine seconds"
+    monkeypatch.setattr(looks_module, "_LONGEST_REST_S", 0.1)
+    assert looks.look("db", "globex", lambda: Look(roots=time.sleep(0.3) or 1), 10) is not None
+    time.sleep(0.2)
+    assert looks.look("db", "globex", Look, 10) is not None
+
+
 def test_what_a_look_raises_is_raised_where_it_is_collected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(looks_module, "_NO_REST_BELOW_S", 10.0)
     looks, go = Looks(), threading.Event()
