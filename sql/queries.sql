@@ -1077,6 +1077,14 @@ FROM rag.index_state WHERE embedding_profile_id = %(profile)s
 -- How many lexemes the profile's statistics know.
 SELECT count(*) FROM rag.lexeme_stats WHERE embedding_profile_id = %(profile)s
 
+-- tables_to_analyze --
+-- Tables of all tenants whose statistics were never made, or of whose rows a tenth has changed since.
+SELECT relname::text FROM pg_stat_user_tables
+WHERE schemaname = 'rag'
+  AND relname IN ('lexeme_stats', 'knowledge_sources', 'source_profiles', 'source_documents')
+  AND (coalesce(last_analyze, last_autoanalyze) IS NULL OR n_mod_since_analyze > 50 + 0.1 * n_live_tup)
+ORDER BY relname
+
 -- forget_lexeme_stats --
 -- Before they are counted anew.
 DELETE FROM rag.lexeme_stats WHERE embedding_profile_id = %(profile)s

@@ -180,7 +180,9 @@ def dense_floor(sample: Sequence[NDArray[np.float32]]) -> float:
 def _analyze(database: Database, built: BuiltProfile) -> None:
     with database.session("owner") as connection:
         connection.execute(sql.SQL("ANALYZE {}").format(sql.Identifier("rag", partition_name(built.id))))
-        connection.execute("ANALYZE rag.lexeme_stats, rag.knowledge_sources, rag.source_profiles, rag.source_documents")
+        # These hold the rows of all tenants: what one of them changed is mostly not worth a look at everybody's.
+        for name in scalars(connection, query("tables_to_analyze")):
+            connection.execute(sql.SQL("ANALYZE {}").format(sql.Identifier("rag", name)))
 
 
 def ensure_hnsw(database: Database, built: BuiltProfile) -> HnswReport:
