@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,19 +16,15 @@ from dagster._utils import ensure_file, touch_file
 
 
 class FileComputeLogs(LocalComputeLogManager):
-    """Files under `DAGSTER_HOME/storage`, which the UI shows, as Dagster has them by default.
+    """Files in the folder `storage` under `base_dir`, which the UI shows: where Dagster has them by default.
 
     Dagster also copies them to the terminal, by four processes for each run, which stay where the run is killed; no
     terminal is there for the runs of the daemon.
     """
 
     @classmethod
-    def config_type(cls) -> dict[str, Any]:
-        return {}
-
-    @classmethod
     def from_config_value(cls, inst_data: ConfigurableClassData | None, config_value: Mapping[str, Any]) -> Self:
-        return cls(str(Path(os.environ["DAGSTER_HOME"]) / "storage"), inst_data=inst_data)
+        return cls(str(Path(config_value["base_dir"]) / "storage"), inst_data=inst_data)
 
     @contextmanager
     def capture_logs(self, log_key: Sequence[str]) -> Iterator[CapturedLogContext]:
