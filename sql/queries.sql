@@ -1078,11 +1078,11 @@ FROM rag.index_state WHERE embedding_profile_id = %(profile)s
 SELECT count(*) FROM rag.lexeme_stats WHERE embedding_profile_id = %(profile)s
 
 -- tables_to_analyze --
--- Tables of all tenants whose statistics were never made, or of whose rows a tenth has changed since.
-SELECT relname::text FROM pg_stat_user_tables
-WHERE schemaname = 'rag'
+-- Tables of all tenants of whose rows a tenth has changed, or whose statistics were never made.
+SELECT relname::text FROM pg_class
+WHERE relnamespace = 'rag'::regnamespace
   AND relname IN ('lexeme_stats', 'knowledge_sources', 'source_profiles', 'source_documents')
-  AND (coalesce(last_analyze, last_autoanalyze) IS NULL OR n_mod_since_analyze > 50 + 0.1 * n_live_tup)
+  AND %(changed)s >= 0.1 * reltuples
 ORDER BY relname
 
 -- forget_lexeme_stats --

@@ -104,11 +104,11 @@ def refresh_lexical(database: Database, built: BuiltProfile) -> LexicalReport:
     values: dict[str, Any] = {"profile": built.id, "tenant": built.tenant}
     with database.work(built.tenant) as connection:
         connection.execute(query("lock_profile"), values)
-        chunks, length, refreshed, rebuilt = _refresh_statistics(connection, built, values)
+        chunks, length, changed, rebuilt = _refresh_statistics(connection, built, values)
         lexemes = scalar(connection, query("lexeme_count"), values)
-    if refreshed:
-        _analyze(database, built)
-    return LexicalReport(chunks, lexemes, length, built_now, refreshed, rebuilt, index_bytes)
+    if changed:
+        _analyze(database, built, changed)
+    return LexicalReport(chunks, lexemes, length, built_now, changed > 0, rebuilt, index_bytes)
 
 
 def _ensure_gin(database: Database, built: BuiltProfile) -> tuple[bool, int]:
@@ -128,8 +128,8 @@ def _ensure_gin(database: Database, built: BuiltProfile) -> tuple[bool, int]:
 
 def _refresh_statistics(
     connection: Connection, built: BuiltProfile, values: dict[str, Any]
-) -> tuple[int, float, bool, bool]:
-    """Chunks, mean length, whether lexemes were counted, whether weights were rebuilt."""
+) -> tuple[int, float, int, bool]:
+    """Chunks, mean length, how many had changed if lexemes were counted (else 0), whether weights were rebuilt."""
     state = _index_state(connection, built)
     counted = first_row(connection, dict_row, _compose("chunks_since_statistics", built))
     assert counted is not None
@@ -138,7 +138,7 @@ def _refresh_statistics(
     gone = max(state.chunks_at_statistics - (chunks - come), 0)
     # An edit is one chunk gone and one come: the number alone would never show it.
     if come + gone == 0 or come + gone < REFRESH_SHARE * state.chunks_at_statistics:
-        return chunks, assumed, False, False
+        return chunks, assumed, 0, False
     percent = 100.0 if chunks <= _LENGTH_SAMPLE else 100.0 * _LENGTH_SAMPLE / chunks
     length = float(scalar(connection, _compose("measured_length", built), {"percent": percent}) or 1.0)
     rebuilt = chunks > 0 and abs(length - assumed) > DRIFT_SHARE * max(assumed, 1e-9)
@@ -152,7 +152,7 @@ def _refresh_statistics(
         query("statistics_refreshed"),
         {**values, "chunks": chunks, "length": kept, "dense_floor": dense_floor(sample)},
     )
-    return chunks, kept, True, rebuilt
+    return chunks, kept, come + gone, rebuilt
 
 
 def _index_state(connection: Connection, built: BuiltProfile) -> _IndexState:
@@ -177,11 +177,11 @@ def dense_floor(sample: Sequence[NDArray[np.float32]]) -> float:
     return float((vectors @ vectors.T).min())
 
 
-def _analyze(database: Database, built: BuiltProfile) -> None:
+def _analyze(database: Database, built: BuiltProfile, changed: int) -> None:
     with database.session("owner") as connection:
         connection.execute(sql.SQL("ANALYZE {}").format(sql.Identifier("rag", partition_name(built.id))))
         # These hold the rows of all tenants: what one of them changed is mostly not worth a look at everybody's.
-        for name in scalars(connection, query("tables_to_analyze")):
+        for name in scalars(connection, query("tables_to_analyze"), {"changed": changed}):
             connection.execute(sql.SQL("ANALYZE {}").format(sql.Identifier("rag", name)))
 
 

@@ -40,7 +40,8 @@ def test_who_waits_for_servers_or_has_much_to_do_leaves_the_places_of_the_quick(
     slow = [run("outside", "a"), run("outside", "b"), run("bulk", "c"), run("retry", "d"), run("evals", "e")]
     assert not waits(run("quick", "f"), *slow)
     assert not waits(run("quick", "g"), *slow, run("quick", "f"))
-    assert waits(run("quick", "h"), *slow, run("quick", "f"), run("quick", "g"))
+    assert not waits(run("quick", "h"), *slow, run("quick", "f"), run("quick", "g"))
+    assert waits(run("quick", "i"), *slow, run("quick", "f"), run("quick", "g"), run("quick", "h"))
 
 
 def test_runs_of_one_tenant_wait_for_each_other_but_what_serves_not_for_a_candidate() -> None:
