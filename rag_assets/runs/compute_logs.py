@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from dagster._core.execution.compute_logs import redirect_to_file
 from dagster._core.storage.compute_log_manager import CapturedLogContext, ComputeIOType
@@ -18,9 +18,13 @@ from dagster._utils import ensure_file, touch_file
 class FileComputeLogs(LocalComputeLogManager):
     """Files in the folder `storage` under `base_dir`, which the UI shows: where Dagster has them by default.
 
-    Dagster also copies them to the terminal, by four processes for each run, which stay where the run is killed; no
-    terminal is there for the runs of the daemon.
+    Dagster also copies them to the terminal, by four processes for each run, which stay where the run is killed.
+
+    Attributes:
+        are_copied: whether they are; not where nobody sits at the terminal, as in the runs of the daemon.
     """
+
+    are_copied: ClassVar[bool] = True
 
     @classmethod
     def from_config_value(cls, inst_data: ConfigurableClassData | None, config_value: Mapping[str, Any]) -> Self:
@@ -28,6 +32,10 @@ class FileComputeLogs(LocalComputeLogManager):
 
     @contextmanager
     def capture_logs(self, log_key: Sequence[str]) -> Iterator[CapturedLogContext]:
+        if self.are_copied:
+            with super().capture_logs(log_key) as captured:
+                yield captured
+            return
         out, err = (
             self.get_captured_local_path(log_key, IO_TYPE_EXTENSION[kind])
             for kind in (ComputeIOType.STDOUT, ComputeIOType.STDERR)

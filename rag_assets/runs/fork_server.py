@@ -31,6 +31,7 @@ from dagster._serdes import deserialize_value
 from dagster._utils import get_run_crash_explanation
 from dagster._utils.interrupts import capture_interrupts
 
+from rag_assets.runs.compute_logs import FileComputeLogs
 from rag_assets.runs.processes import PROCESS_TAG, this_process
 
 _REAP_EVERY_S = 0.5
@@ -119,6 +120,7 @@ def _become_a_run() -> None:
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)
+    FileComputeLogs.are_copied = False
 
 
 def _execute(run: str, arguments: str, nice: int, answers: int) -> None:
