@@ -21,15 +21,15 @@ _LONGEST_REST_S = 60.0  # a mount that hung for an hour is not forgotten for nin
 @dataclass
 class _State:
     began: float
-    outcome: Future[Look] | None = None
+    outcome: Future[Look] | None
     next: float = 0.0  # when the tenant may be looked at again
 
 
 class Looks:
     """The looks of this process, by database and tenant. Times are those of `time.monotonic`.
 
-    `rest`: how many times as long as a look took no other one begins, for at most a minute; by default, a tenant is
-    looked at for a tenth of the time.
+    `rest`: how many times as long as a look took no other one begins, for at most a minute; by default, a tenant whose
+    looks take no longer than some seconds is looked at for at most a tenth of the time.
     """
 
     def __init__(self, rest: float = 9.0) -> None:
@@ -65,9 +65,8 @@ class Looks:
         return time.monotonic() - state.began if state is not None and state.outcome is not None else None
 
     def _begin(self, work: Callable[[], Look], tenant: str) -> _State:
-        state = _State(time.monotonic(), Future())
-        outcome = state.outcome
-        assert outcome is not None
+        outcome: Future[Look] = Future()
+        state = _State(time.monotonic(), outcome)
 
         def rest() -> None:
             # Of what the look took, and not of how long nobody came for it.

@@ -11,7 +11,6 @@ import sqlalchemy as sa
 
 import rag_assets.chunking.strategies
 import rag_assets.chunking.syntax
-import rag_assets.runs.compute_logs
 import rag_assets.runs.storage  # noqa: F401
 from rag_assets.definitions import defs
 from rag_assets.embedding.profiles import BUILTIN_PROFILES
