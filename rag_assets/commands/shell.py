@@ -45,7 +45,9 @@ class _SafeConsole(Console):
     `printable`, because here they are those of a layout."""
 
     def __init__(self, file: TextIO, width: int | None) -> None:
-        super().__init__(file=file, width=width, markup=False, emoji=False, highlight=False)
+        # Only tables keep to the width of a pipe: what a script reads line by line is not broken.
+        piped = width is not None
+        super().__init__(file=file, width=width, soft_wrap=piped, markup=False, emoji=False, highlight=False)
 
     def render_str(self, text: str, **how: Any) -> Text:
         """See `Console.render_str`: strings are made harmless before their room is measured."""
