@@ -38,6 +38,32 @@ CREATE TYPE rag.lexical_query AS (
 
 ALTER TYPE rag.lexical_query OWNER TO rag_owner;
 
+CREATE TYPE rag.passage AS (
+	chunk_id uuid,
+	source_id uuid,
+	source_name text,
+	source_uri text,
+	source_metadata jsonb,
+	canonical_url text,
+	content text,
+	token_count integer,
+	citation jsonb,
+	metadata jsonb,
+	score double precision,
+	dense_score double precision,
+	lexical_score double precision,
+	also_at jsonb
+);
+
+ALTER TYPE rag.passage OWNER TO rag_owner;
+
+CREATE TYPE rag.passages AS (
+	rows rag.passage[],
+	has_copies boolean
+);
+
+ALTER TYPE rag.passages OWNER TO rag_owner;
+
 CREATE TYPE rag.ranking AS (
 	ids uuid[],
 	scores double precision[],
@@ -460,24 +486,16 @@ CREATE FUNCTION rag.lexical_length(fts tsvector) RETURNS bigint
 
 ALTER FUNCTION rag.lexical_length(fts tsvector) OWNER TO rag_owner;
 
-CREATE FUNCTION rag.listed_texts(is_dense boolean, profile rag.embedding_profiles, query_vector public.vector, query rag.lexical_query, depth integer, source_condition text, exact boolean, at_least integer) RETURNS rag.candidates
+CREATE FUNCTION rag.listed_texts(listed rag.candidates, is_dense boolean, profile rag.embedding_profiles, query_vector public.vector, query rag.lexical_query, depth integer, source_condition text, exact boolean, at_least integer) RETURNS rag.candidates
     LANGUAGE plpgsql STABLE
     AS $$
 DECLARE
-    listed rag.candidates;
-    next_part rag.candidates;
+    next_part rag.candidates := listed;
     firsts rag.first_chunks;
     how_many int := depth;
-    condition text := source_condition;
+    condition text;
 BEGIN
-    LOOP
-        IF is_dense THEN
-            next_part := rag.dense_candidates(profile, query_vector, how_many, condition, exact);
-        ELSE
-            next_part := rag.lexical_candidates(profile, query, how_many, condition);
-        END IF;
-        listed := ROW(listed.ids || next_part.ids, listed.scores || next_part.scores)::rag.candidates;
-        EXIT WHEN at_least = 0 OR coalesce(cardinality(next_part.ids), 0) < how_many;
+    WHILE coalesce(cardinality(next_part.ids), 0) >= how_many LOOP
         firsts := rag.first_of_texts(profile, listed.ids, at_least);
         EXIT WHEN cardinality(firsts.ids) >= at_least;
         SELECT array_agg(l.id ORDER BY l.place), array_agg(l.score ORDER BY l.place) INTO listed
@@ -485,11 +503,55 @@ BEGIN
         WHERE l.id = ANY (firsts.ids);
         condition := source_condition || format(' AND rag.text_id(c.content) <> ALL (%L::uuid[])', firsts.texts);
         how_many := least(how_many * 4, 1000);
+        IF is_dense THEN
+            next_part := rag.dense_candidates(profile, query_vector, how_many, condition, exact);
+        ELSE
+            next_part := rag.lexical_candidates(profile, query, how_many, condition);
+        END IF;
+        listed := ROW(listed.ids || next_part.ids, listed.scores || next_part.scores)::rag.candidates;
     END LOOP;
     RETURN listed;
 END $$;
 
-ALTER FUNCTION rag.listed_texts(is_dense boolean, profile rag.embedding_profiles, query_vector public.vector, query rag.lexical_query, depth integer, source_condition text, exact boolean, at_least integer) OWNER TO rag_search;
+ALTER FUNCTION rag.listed_texts(listed rag.candidates, is_dense boolean, profile rag.embedding_profiles, query_vector public.vector, query rag.lexical_query, depth integer, source_condition text, exact boolean, at_least integer) OWNER TO rag_search;
+
+CREATE FUNCTION rag.passages_of(profile rag.embedding_profiles, ranking rag.ranking, also_at jsonb[], top_k integer, source_condition text, copies boolean) RETURNS rag.passages
+    LANGUAGE plpgsql STABLE
+    SET enable_seqscan TO 'off'
+    AS $_$
+DECLARE
+    found rag.passages;
+BEGIN
+    EXECUTE format(
+        'SELECT array_agg(ROW(one.id, s.id, s.name, s.external_id, s.metadata, s.canonical_url, one.content,
+                    one.token_count, one.citation, one.metadata, f.score, f.dense_score, f.lexical_score,
+                    coalesce(f.also_at, ''[]''))::rag.passage ORDER BY f.place),
+                bool_or(%4$s)
+         FROM unnest($1, $2, $3, $4, $5) WITH ORDINALITY AS f (id, score, dense_score, lexical_score, also_at, place)
+         CROSS JOIN LATERAL (
+             SELECT c.id, c.source_id, c.content, c.token_count, c.citation, c.metadata
+             FROM rag.knowledge_chunks c WHERE c.embedding_profile_id = %1$s AND c.id = f.id LIMIT 1
+         ) one
+         CROSS JOIN LATERAL (
+             SELECT s.id, s.name, s.external_id, s.metadata, s.canonical_url
+             FROM rag.knowledge_sources s WHERE s.id = one.source_id AND s.tenant_id = %2$L LIMIT 1
+         ) s
+         CROSS JOIN LATERAL (
+             SELECT FROM rag.source_profiles sp
+             WHERE sp.embedding_profile_id = %1$s AND sp.source_id = s.id AND sp.status = ''ready'' LIMIT 1
+         ) sp',
+        profile.id, profile.tenant_id, source_condition,
+        CASE WHEN copies THEN 'false' ELSE format(
+            'EXISTS (SELECT FROM rag.knowledge_chunks c
+                     WHERE c.embedding_profile_id = %s AND rag.text_id(c.content) = rag.text_id(one.content)
+                       AND c.id <> one.id%s)', profile.id, source_condition) END)
+    INTO found
+    USING ranking.ids[1:top_k], ranking.scores[1:top_k], ranking.dense_scores[1:top_k], ranking.lexical_scores[1:top_k],
+        also_at;
+    RETURN found;
+END $_$;
+
+ALTER FUNCTION rag.passages_of(profile rag.embedding_profiles, ranking rag.ranking, also_at jsonb[], top_k integer, source_condition text, copies boolean) OWNER TO rag_search;
 
 CREATE FUNCTION rag.place_of(source rag.knowledge_sources, OUT file text, OUT place text) RETURNS record
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -558,6 +620,35 @@ CREATE FUNCTION rag.profile_snapshot(profile_id bigint) RETURNS text
 
 ALTER FUNCTION rag.profile_snapshot(profile_id bigint) OWNER TO rag_owner;
 
+CREATE FUNCTION rag.ranked(mode text, profile rag.embedding_profiles, query_vector public.vector, query rag.lexical_query, dense rag.candidates, lexical rag.candidates, dense_weight double precision, fusion text) RETURNS rag.ranking
+    LANGUAGE plpgsql STABLE
+    AS $$
+DECLARE
+    completed rag.both_candidates := ROW(dense, lexical)::rag.both_candidates;
+    trust float8 := 1;
+    dense_floor float8;
+    ranking rag.ranking;
+BEGIN
+    IF mode = 'hybrid' AND fusion = 'minmax' THEN
+        IF cardinality(dense.ids) > 0 AND cardinality(lexical.ids) > 0 THEN
+            completed := rag.complete_candidates(profile, query_vector, query, dense, lexical);
+        END IF;
+        trust := rag.trust(completed.dense, completed.lexical, dense_weight);
+    END IF;
+    SELECT i.dense_floor INTO dense_floor FROM rag.index_state i WHERE i.embedding_profile_id = profile.id;
+    SELECT array_agg(f.id ORDER BY f.own DESC, f.id), array_agg(f.own * trust ORDER BY f.own DESC, f.id),
+           array_agg(f.dense_score ORDER BY f.own DESC, f.id), array_agg(f.lexical_score ORDER BY f.own DESC, f.id)
+    INTO ranking
+    FROM (
+        SELECT f.id, f.dense_score, f.lexical_score,
+               CASE mode WHEN 'dense' THEN f.dense_score WHEN 'lexical' THEN f.lexical_score ELSE f.score END AS own
+        FROM rag.fuse(completed.dense, completed.lexical, dense_weight, fusion, coalesce(dense_floor, 0)) f
+    ) f;
+    RETURN ranking;
+END $$;
+
+ALTER FUNCTION rag.ranked(mode text, profile rag.embedding_profiles, query_vector public.vector, query rag.lexical_query, dense rag.candidates, lexical rag.candidates, dense_weight double precision, fusion text) OWNER TO rag_search;
+
 CREATE FUNCTION rag.refuse_profile_change() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
@@ -606,21 +697,20 @@ ALTER FUNCTION rag.search(mode text, query_vector public.vector, query_text text
 CREATE FUNCTION rag.search(mode text, query_vector public.vector, query_text text, top_k integer, copies boolean, candidates integer DEFAULT 100, dense_weight double precision DEFAULT 0.5, fusion text DEFAULT 'minmax'::text, filters jsonb DEFAULT '{}'::jsonb, exact boolean DEFAULT false) RETURNS TABLE(chunk_id uuid, source_id uuid, source_name text, source_uri text, source_metadata jsonb, canonical_url text, content text, token_count integer, citation jsonb, metadata jsonb, score double precision, dense_score double precision, lexical_score double precision, also_at jsonb)
     LANGUAGE plpgsql STABLE SECURITY DEFINER
     SET search_path TO 'rag', 'public', 'pg_temp'
-    AS $_$
+    AS $$
 #variable_conflict use_column
 DECLARE
     profile rag.embedding_profiles := rag.profile_in_scope();
     dense rag.candidates;
     lexical rag.candidates;
-    completed rag.both_candidates;
+    lists rag.both_candidates;
     query rag.lexical_query;
     ranking rag.ranking;
-    firsts rag.first_chunks;
-    dense_floor float8;
-    trust float8 := 1;
+    found rag.passages;
+    firsts uuid[];
+    elsewhere jsonb[];
     source_condition text;
     depth int := CASE WHEN mode = 'hybrid' THEN greatest(candidates, top_k) ELSE top_k END;
-    at_least int := CASE WHEN copies THEN 0 ELSE top_k END;
 BEGIN
     PERFORM rag.check_search(mode, query_vector, query_text, top_k, copies, candidates, dense_weight, fusion, filters, exact);
     IF profile.id IS NULL THEN
@@ -628,63 +718,37 @@ BEGIN
     END IF;
     source_condition := rag.source_condition(profile, filters);
     IF mode <> 'lexical' THEN
-        dense := rag.listed_texts(true, profile, query_vector, NULL, depth, source_condition, exact, at_least);
+        dense := rag.dense_candidates(profile, query_vector, depth, source_condition, exact);
     END IF;
     IF mode <> 'dense' THEN
         query := rag.analyse_query(profile.id, (profile.lexical ->> 'language')::regconfig, query_text);
         IF query.every_term IS NOT NULL THEN
-            lexical := rag.listed_texts(false, profile, NULL, query, depth, source_condition, exact, at_least);
+            lexical := rag.lexical_candidates(profile, query, depth, source_condition);
         END IF;
     END IF;
-    IF mode = 'hybrid' AND fusion = 'minmax' AND cardinality(dense.ids) > 0 AND cardinality(lexical.ids) > 0 THEN
-        completed := rag.complete_candidates(profile, query_vector, query, dense, lexical);
-        dense := completed.dense;
-        lexical := completed.lexical;
+    ranking := rag.ranked(mode, profile, query_vector, query, dense, lexical, dense_weight, fusion);
+    found := rag.passages_of(profile, ranking, NULL, top_k, source_condition, copies);
+    IF found.has_copies IS NOT TRUE THEN
+        RETURN QUERY SELECT * FROM unnest(found.rows);
+        RETURN;
     END IF;
-    IF mode = 'hybrid' AND fusion = 'minmax' THEN
-        trust := rag.trust(dense, lexical, dense_weight);
+    lists := ROW(
+        rag.listed_texts(dense, true, profile, query_vector, query, depth, source_condition, exact, top_k),
+        rag.listed_texts(lexical, false, profile, query_vector, query, depth, source_condition, exact, top_k));
+    IF lists.dense IS DISTINCT FROM dense OR lists.lexical IS DISTINCT FROM lexical THEN
+        ranking := rag.ranked(mode, profile, query_vector, query, lists.dense, lists.lexical, dense_weight, fusion);
     END IF;
-    SELECT i.dense_floor INTO dense_floor FROM rag.index_state i WHERE i.embedding_profile_id = profile.id;
-    -- Ranked before they are multiplied: where the trust is 0 all scores are.
-    SELECT array_agg(f.id ORDER BY f.own DESC, f.id), array_agg(f.own * trust ORDER BY f.own DESC, f.id),
-           array_agg(f.dense_score ORDER BY f.own DESC, f.id), array_agg(f.lexical_score ORDER BY f.own DESC, f.id)
-    INTO ranking
-    FROM (
-        SELECT f.id, f.dense_score, f.lexical_score,
-               CASE mode WHEN 'dense' THEN f.dense_score WHEN 'lexical' THEN f.lexical_score ELSE f.score END AS own
-        FROM rag.fuse(dense, lexical, dense_weight, fusion, coalesce(dense_floor, 0)) f
-    ) f;
-    IF copies THEN
-        firsts.ids := ranking.ids[1:top_k];
-    ELSE
-        firsts := rag.first_of_texts(profile, ranking.ids, top_k);
-        firsts.ids := firsts.ids[1:top_k];
-    END IF;
-    -- LATERAL ... LIMIT 1: looked up row by row, also while statistics say that a table just filled is empty.
-    RETURN QUERY EXECUTE format(
-        'SELECT c.id, s.id, s.name, s.external_id, s.metadata, s.canonical_url, c.content, c.token_count, c.citation,
-                c.metadata, f.score, f.dense_score, f.lexical_score, p.also_at
-         FROM unnest($1, $2, $3, $4) WITH ORDINALITY AS f (id, score, dense_score, lexical_score, place)
-         JOIN %s ON p.id = f.id
-         CROSS JOIN LATERAL (
-             SELECT c.id, c.source_id, c.content, c.token_count, c.citation, c.metadata
-             FROM rag.knowledge_chunks c WHERE c.embedding_profile_id = %s AND c.id = p.stands LIMIT 1
-         ) c
-         CROSS JOIN LATERAL (
-             SELECT s.id, s.name, s.external_id, s.metadata, s.canonical_url
-             FROM rag.knowledge_sources s WHERE s.id = c.source_id AND s.tenant_id = %L LIMIT 1
-         ) s
-         CROSS JOIN LATERAL (
-             SELECT FROM rag.source_profiles sp
-             WHERE sp.embedding_profile_id = %2$s AND sp.source_id = s.id AND sp.status = ''ready'' LIMIT 1
-         ) sp
-         ORDER BY f.place',
-        CASE WHEN copies THEN '(SELECT id, id AS stands, ''[]''::jsonb AS also_at FROM unnest($5) AS id) p'
-             ELSE 'rag.places_of_texts($6, $5, $7) p' END,
-        profile.id, profile.tenant_id)
-    USING ranking.ids, ranking.scores, ranking.dense_scores, ranking.lexical_scores, firsts.ids, profile,
-        source_condition;
-END $_$;
+    firsts := (rag.first_of_texts(profile, ranking.ids, top_k)).ids[1:top_k];
+    SELECT array_agg(p.stands ORDER BY r.place), array_agg(r.score ORDER BY r.place),
+           array_agg(r.dense_score ORDER BY r.place), array_agg(r.lexical_score ORDER BY r.place),
+           array_agg(p.also_at ORDER BY r.place)
+    INTO ranking.ids, ranking.scores, ranking.dense_scores, ranking.lexical_scores, elsewhere
+    FROM unnest(ranking.ids, ranking.scores, ranking.dense_scores, ranking.lexical_scores)
+         WITH ORDINALITY AS r (id, score, dense_score, lexical_score, place)
+    JOIN rag.places_of_texts(profile, firsts, source_condition) p ON p.id = r.id;
+    found := rag.passages_of(profile, ranking, elsewhere, top_k, source_condition, true);
+    RETURN QUERY SELECT * FROM unnest(found.rows);
+END $$;
 
 ALTER FUNCTION rag.search(mode text, query_vector public.vector, query_text text, top_k integer, copies boolean, candidates integer, dense_weight double precision, fusion text, filters jsonb, exact boolean) OWNER TO rag_search;
 
@@ -1899,13 +1963,17 @@ GRANT SELECT ON TABLE rag.knowledge_sources TO rag_app;
 
 REVOKE ALL ON FUNCTION rag.lexical_candidates(profile rag.embedding_profiles, query rag.lexical_query, how_many integer, source_condition text) FROM PUBLIC;
 
-REVOKE ALL ON FUNCTION rag.listed_texts(is_dense boolean, profile rag.embedding_profiles, query_vector public.vector, query rag.lexical_query, depth integer, source_condition text, exact boolean, at_least integer) FROM PUBLIC;
+REVOKE ALL ON FUNCTION rag.listed_texts(listed rag.candidates, is_dense boolean, profile rag.embedding_profiles, query_vector public.vector, query rag.lexical_query, depth integer, source_condition text, exact boolean, at_least integer) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION rag.passages_of(profile rag.embedding_profiles, ranking rag.ranking, also_at jsonb[], top_k integer, source_condition text, copies boolean) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION rag.place_of(source rag.knowledge_sources, OUT file text, OUT place text) TO rag_ingest;
 
 REVOKE ALL ON FUNCTION rag.places_of_texts(profile rag.embedding_profiles, chunks uuid[], source_condition text) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION rag.profile_in_scope() FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION rag.ranked(mode text, profile rag.embedding_profiles, query_vector public.vector, query rag.lexical_query, dense rag.candidates, lexical rag.candidates, dense_weight double precision, fusion text) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION rag.search(mode text, query_vector public.vector, query_text text, top_k integer, candidates integer, dense_weight double precision, fusion text, filters jsonb, exact boolean) FROM PUBLIC;
 GRANT ALL ON FUNCTION rag.search(mode text, query_vector public.vector, query_text text, top_k integer, candidates integer, dense_weight double precision, fusion text, filters jsonb, exact boolean) TO rag_app;
