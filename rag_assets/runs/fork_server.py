@@ -20,7 +20,7 @@ import select
 import signal
 import sys
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import AbstractContextManager, ExitStack, suppress
 from importlib import import_module
 
 import dagster as dg
@@ -130,8 +130,7 @@ def _execute(run: str, arguments: str, nice: int, answers: int) -> None:
     with ExitStack() as stack:
         stack.enter_context(capture_interrupts())
         try:
-            reference = _arguments(arguments).instance_ref
-            instance = stack.enter_context(get_instance_for_cli(instance_ref=reference))
+            instance = stack.enter_context(_instance(_arguments(arguments)))
             instance.add_run_tags(run, {PROCESS_TAG: this_process()})
         except Exception as error:  # whatever it was, somebody waits to hear of it
             _tell(answers, {"run": run, "error": f"{type(error).__name__}: {error}"[:500]})
@@ -161,9 +160,8 @@ def _arguments(text: str) -> ExecuteRunArgs:
     return deserialize_value(text, ExecuteRunArgs)
 
 
-def _instance(arguments: ExecuteRunArgs) -> dg.DagsterInstance:
-    assert arguments.instance_ref is not None
-    return dg.DagsterInstance.from_ref(arguments.instance_ref)
+def _instance(arguments: ExecuteRunArgs) -> AbstractContextManager[dg.DagsterInstance]:
+    return get_instance_for_cli(instance_ref=arguments.instance_ref)
 
 
 if __name__ == "__main__":
