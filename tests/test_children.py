@@ -113,3 +113,19 @@ ELSEWHERE = {
 def test_processes_of_python_are_started_in_one_place() -> None:
     found = {str(path.relative_to(HOUSE)) for path in python_files("rag_assets", "evals") if list(_starting(path))}
     assert found == {"rag_assets/children.py", *ELSEWHERE}
+
+
+READS_DOTENV = {"dagster._cli.utils", "dagster._core.secrets.env_file", "dotenv", "dagster._daemon.cli"}
+
+
+def test_no_process_of_ours_takes_its_environment_from_a_file_in_the_working_folder() -> None:
+    """What lies there is a document, and a `PYTHONPATH` or an address in it would decide what runs and who gets keys."""
+    found = set()
+    for path in python_files("rag_assets", "evals"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom | ast.Import):
+                names = {getattr(node, "module", None), *(alias.name for alias in node.names)}
+                found |= {(path.name, name) for name in names if name in READS_DOTENV}
+            elif isinstance(node, ast.Constant) and node.value == "dagster._daemon":
+                found.add((path.name, node.value))  # started as a program
+    assert found == set()

@@ -52,7 +52,7 @@ def main() -> int:
         web = {**environment, TOKEN: token} if token else environment
         commands = {
             "webserver": (("-m", "rag_assets.launch.webserver", host, port, file), web),
-            "daemon": (("-m", "dagster._daemon", "run", "--log-level", _LEVEL, "-w", file), environment),
+            "daemon": (("-m", "rag_assets.launch.daemon", file), environment),
         }
         with _ended_together() as running:
             for name, (arguments, variables) in commands.items():

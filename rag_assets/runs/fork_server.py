@@ -20,12 +20,11 @@ import select
 import signal
 import sys
 from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack, suppress
+from contextlib import ExitStack, suppress
 from importlib import import_module
 
 import dagster as dg
 from dagster._cli.api import _execute_run_command_body
-from dagster._cli.utils import get_instance_for_cli
 from dagster._grpc.types import ExecuteRunArgs
 from dagster._serdes import deserialize_value
 from dagster._utils import get_run_crash_explanation
@@ -160,8 +159,10 @@ def _arguments(text: str) -> ExecuteRunArgs:
     return deserialize_value(text, ExecuteRunArgs)
 
 
-def _instance(arguments: ExecuteRunArgs) -> AbstractContextManager[dg.DagsterInstance]:
-    return get_instance_for_cli(instance_ref=arguments.instance_ref)
+def _instance(arguments: ExecuteRunArgs) -> dg.DagsterInstance:
+    # Not as Dagster's commands do it, which read a file `.env` of the working folder into the environment.
+    reference = arguments.instance_ref
+    return dg.DagsterInstance.get() if reference is None else dg.DagsterInstance.from_ref(reference)
 
 
 if __name__ == "__main__":

@@ -195,6 +195,12 @@ def _values(uri: str) -> Iterator[tuple[str, str]]:
         yield value, found.group()
 
 
+def as_written(address: str) -> str:
+    """An address that a site names, as a root or one of its pages: what looks like a reference in it is none of ours,
+    whose value that site could have sent to it, and it brings no user and password of its own."""
+    return _REFERENCE.sub(lambda one: quote(one.group(), safe=""), _LOGIN.sub(r"\1", address))
+
+
 def login_of(uri: str) -> str:
     """The references to user and password that an address begins with, with their `@`, or ""."""
     found = _LOGIN.match(uri)

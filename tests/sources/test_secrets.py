@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 
@@ -169,3 +170,31 @@ def test_the_pages_of_a_sitemap_are_read_with_its_user_and_password(
 def test_a_page_is_known_to_its_readers_without_what_opens_it() -> None:
     address = "https://{env:RAG_ROOT_USER}@host/a?token={env:RAG_ROOT_TOKEN}&x=1"
     assert public_name(address) == "https://host/a?x=1"
+
+
+@pytest.mark.parametrize(
+    "written",
+    ["/page?x={env:RAG_ROOT_TOKEN}", "/{env:RAG_ROOT_TOKEN}/page", "/page#{env:RAG_ROOT_TOKEN}", "/{env:HOME}"],
+)
+@pytest.mark.parametrize("named_as", ["page", "sitemap"])
+def test_a_site_cannot_have_a_variable_sent_to_it(
+    site: Site, monkeypatch: pytest.MonkeyPatch, written: str, named_as: str
+) -> None:
+    """What a sitemap says is the site's own text; only who adds a root refers to variables."""
+    monkeypatch.setenv("RAG_ROOT_TOKEN", "hunter2")
+    kinds = {"page": ("urlset", "url"), "sitemap": ("sitemapindex", "sitemap")}
+    whole, one = kinds[named_as]
+    site.pages["/sitemap.xml"] = Page(f"<{whole}><{one}><loc>{site.url}{written}</loc></{one}></{whole}>".encode())
+    for file in scan_root(f"{site.url}/sitemap.xml").files:
+        with suppress(RootUnreadable):
+            read_content(file)
+    assert len(site.asked) > 2, "it was asked for what it named"
+    assert not any("hunter2" in asked or "hunter2" in str(headers) for asked, headers in zip(site.asked, site.headers))
+
+
+def test_a_page_of_a_sitemap_brings_no_login_of_its_own(site: Site) -> None:
+    """It would be stored as the name of a source, and take the place of the one that the root refers to."""
+    site.pages["/sitemap.xml"] = Page(
+        f"<urlset><url><loc>{site.url.replace('://', '://user:hunter2@')}/page</loc></url></urlset>".encode()
+    )
+    assert [file.uri for file in scan_root(f"{site.url}/sitemap.xml").files] == [f"{site.url}/page"]

@@ -1,4 +1,5 @@
-"""A folder of documents in which every module that we could import lies as well, and tells when it ran."""
+"""A folder of documents in which every module that we could import lies as well, and tells when it ran, and a `.env` that
+would have processes look for modules there."""
 
 from __future__ import annotations
 
@@ -20,6 +21,7 @@ class HostileFolder:
         for name in {*sys.stdlib_module_names, *packages_distributions(), *OURS}:
             if name.isidentifier():
                 (path / f"{name}.py").write_text(text)
+        (path / ".env").write_text(f"PYTHONPATH={path}\nPYTHONHOME={path}\nDAGSTER_HOME={path}\n")
 
     def ran(self) -> list[str]:
         """The modules of this folder that some process has imported."""

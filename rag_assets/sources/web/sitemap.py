@@ -15,7 +15,7 @@ from rag_assets.documents.parsers.safe_xml import stream
 from rag_assets.errors import ParseError, RootUnreadable, SourceError
 from rag_assets.sources.deadline import Deadline
 from rag_assets.sources.listing import ScanError
-from rag_assets.sources.secrets import login_of, public_name, shown, with_login
+from rag_assets.sources.secrets import as_written, login_of, public_name, shown, with_login
 from rag_assets.sources.web.fetch import fetch
 
 MAX_PAGES = 10_000
@@ -154,7 +154,7 @@ def _addresses(data: bytes, url: str) -> Iterator[tuple[str, str]]:
     for entry in stream(data, url, "url", "sitemap"):
         address = normalize(entry.findtext("{*}loc") or "").strip()
         if address:
-            yield urldefrag(address).url, (entry.findtext("{*}lastmod") or "").strip()
+            yield as_written(urldefrag(address).url), (entry.findtext("{*}lastmod") or "").strip()
 
 
 def _unpacked(data: bytes, url: str) -> bytes:
