@@ -119,7 +119,7 @@ READS_DOTENV = {"dagster._cli.utils", "dagster._core.secrets.env_file", "dotenv"
 
 
 def test_no_process_of_ours_takes_its_environment_from_a_file_in_the_working_folder() -> None:
-    """What lies there is a document, and a `PYTHONPATH` or an address in it would decide what runs and who gets keys."""
+    """It is a document, and a `PYTHONPATH` or an address in it would decide what runs and who gets our keys."""
     found = set()
     for path in python_files("rag_assets", "evals"):
         for node in ast.walk(ast.parse(path.read_text())):

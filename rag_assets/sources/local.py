@@ -19,6 +19,7 @@ from rag_assets.sources.beneath import Place, folder_at, read_at, status_of
 from rag_assets.sources.listing import NO_PARSER, Findings, RootListing, ScanError, SourceFile
 from rag_assets.sources.options import RootOptions
 from rag_assets.sources.patterns import Patterns, patterns_of
+from rag_assets.sources.secrets import shown
 
 LEADS_OUT = "a link that leads out of the root"
 LEADS_NOWHERE = "a link that leads nowhere"
@@ -35,7 +36,7 @@ def to_path(root: str) -> Path:
     if root.lower().startswith("file:"):
         parts = urlsplit(root)
         if parts.netloc not in ("", "localhost"):
-            raise RootUnreadable(f"{root}: a file URI must name this machine: file:///path")
+            raise RootUnreadable(f"{shown(root)}: a file URI must name this machine: file:///path")
         # File names are bytes: those that are not UTF-8 come back as they were.
         text = unquote(parts.path, errors="surrogateescape")
     path = Path(os.path.normpath(os.path.expanduser(text)))

@@ -10,6 +10,7 @@ from rag_assets.documents.registry import supported, supported_suffixes
 from rag_assets.errors import RagError, UsageError, unknown_path
 from rag_assets.sources.addresses import is_local, root_problem
 from rag_assets.sources.local import to_path
+from rag_assets.sources.secrets import shown
 
 __all__ = ["resolve_roots", "root_problem"]
 
@@ -46,7 +47,7 @@ def _file_path(uri: str) -> Path:
 
 def _local(word: str, path: Path) -> str:
     if not path.exists():
-        raise unknown_path(str(path) if word.lower().startswith("file:") else word)
+        raise unknown_path(shown(str(path) if word.lower().startswith("file:") else word))
     if not os.access(path, os.R_OK | (os.X_OK if path.is_dir() else 0)):
         raise UsageError(f"{path} may not be read by this user")
     if not path.is_dir():

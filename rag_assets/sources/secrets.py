@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeVar, cast
-from urllib.parse import parse_qsl, quote, unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from rag_assets.addresses import ROOT_VARIABLES
 from rag_assets.documents.names import is_web
@@ -27,6 +27,10 @@ _REFERENCE = re.compile(r"\{env:([^{}]*)\}")
 _NAME = re.compile(rf"{PREFIX}[A-Z0-9_]+")
 _FILLED = "REFERENCE"  # stands for a reference where an address is taken apart
 _LOGIN = re.compile(r"^([a-z][a-z0-9+.-]*://)([^/?#]*)@", re.IGNORECASE)
+# A login that is not written as it has to be: the `/` in its password ends the host.
+_BROKEN_LOGIN = re.compile(
+    r"^((?:https?|ftps?|sftp|s3|gs|gcs|az|abfss?|file):[/\\]*)([^/\\?#@:]*:(?!\d{1,5}[/\\?#])[^?#]*)@", re.IGNORECASE
+)
 _PARAMETER = re.compile(r"([?&;#])([^=&;#]+)=([^&;#\s]*)")
 _ADDRESS = re.compile(r"\b[a-z][a-z0-9+.-]*://[^\s\"'<>]+", re.IGNORECASE)
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
@@ -34,9 +38,19 @@ _SECRET_WORDS = frozenset(
     (
         *("token", "secret", "password", "passwd", "passphrase", "passcode", "pwd", "pass", "apikey", "sig"),
         *("signature", "credential", "credentials", "auth", "authorization", "bearer", "jwt", "session", "sessionid"),
-        *("sid", "sas", "otp", "accesstoken", "authtoken", "accesskey", "secretkey", "clientsecret"),
-        *("awsaccesskeyid", "googleaccessid"),
+        *("sid", "sas", "otp", "pw", "hmac", "oauth", "userpass", "loginpass", "awsaccesskeyid", "googleaccessid"),
     )
+)
+# What a name says also where its words are written as one: `authkey`, `PHPSESSID`, `mytoken`.
+_SECRET_PARTS = re.compile(
+    r"token(?!s|iz)|secret|passw|passphrase|passcode|credential|signature|sessi?on?id|sessid|oauth"
+    r"|(?:api|auth|access|private|user|pass|license|client|service|admin|account)key"
+)
+# Tokens that are known by their form, whatever they are the value of: those of GitHub, GitLab, Slack, AWS, Google and
+# others, and signed ones of JSON.
+_TOKEN = re.compile(
+    r"(?<![\w-])(?:gh[opsur]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|xox[a-z]-[\w-]{10,}|(?:AKIA|ASIA)[A-Z0-9]{16}"
+    r"|AIza[\w-]{30,}|ya29\.[\w-]{10,}|sk-[\w-]{20,}|hf_\w{20,}|eyJ[\w-]{8,}\.[\w-]{2,}\.[\w-]*)"
 )
 _KEY_OF = frozenset(("api", "access", "secret", "private", "auth", "subscription", "account", "shared", "master"))
 _SIGNED = ("x-amz-", "x-goog-")
@@ -55,16 +69,22 @@ def secret_problem(uri: str) -> str | None:
     filled = _REFERENCE.sub(_FILLED, uri) if is_web(uri) else uri
     try:
         parts = urlsplit(filled)
-    except ValueError as error:
-        return f"{shown(uri)}: {error}"
+        is_whole = not is_web(uri) or (bool(parts.hostname) and parts.port != 0)
+    except ValueError:
+        is_whole = False  # said without repeating it: what stands where the port should may be a password
+    if not is_whole:
+        return f"what follows {uri.partition('://')[0]}:// is no address of a server; write it as https://host/path"
     login, at, host = parts.netloc.rpartition("@")
     if _FILLED in host:
         return f"{shown(uri)}: a variable may not stand for the host"
     if at and not _may_be_stored(login, is_web(uri)):
         return f"{shown(uri)} holds a user name or password; {_WAY_OUT}"
-    for name, value in (*parse_qsl(parts.query), *parse_qsl(parts.fragment)):
-        if value != _FILLED and _is_secret(name):
+    for found in _PARAMETER.finditer(filled):
+        name, value = unquote(found.group(2)), unquote(found.group(3))
+        if value not in ("", _FILLED) and (_is_secret(name) or _holds_secret(value)):
             return f"{shown(uri)}: the parameter {name!r} looks like a secret; {_WAY_OUT}"
+    if _TOKEN.search(unquote(filled)):
+        return f"{shown(uri)}: a part of it looks like a secret; {_WAY_OUT}"
     return None
 
 
@@ -79,20 +99,28 @@ def _may_be_stored(login: str, web: bool) -> bool:
 def _is_secret(name: str) -> bool:
     low = name.lower()
     words = [word.lower() for word in _WORDS.findall(name)]
+    plain = re.sub(r"[^a-z]", "", low)
     return (
         low.startswith(_SIGNED)
-        or low.replace("_", "").replace("-", "") in _SECRET_WORDS | {"key"}
+        or plain in _SECRET_WORDS | {"key"}
+        or _SECRET_PARTS.search(plain) is not None
         or any(word in _SECRET_WORDS for word in words)
         or any(second == "key" and first in _KEY_OF for first, second in pairwise(words))
     )
 
 
+def _holds_secret(value: str) -> bool:
+    """Whether a value is an address with a secret in it."""
+    return "://" in value and secret_problem(value) is not None
+
+
 def shown(uri: str) -> str:
     """The address as it may be printed: what looks like a secret becomes `***`, references stay."""
+    uri = _BROKEN_LOGIN.sub(_shown_login, uri)
     if "://" not in uri:
         return uri
     uri = _LOGIN.sub(_shown_login, uri)
-    return _PARAMETER.sub(_shown_parameter, uri)
+    return _TOKEN.sub(HIDDEN, _PARAMETER.sub(_shown_parameter, uri))
 
 
 def shown_text(text: str) -> str:
@@ -138,7 +166,7 @@ def _shown_login(found: re.Match[str]) -> str:
 
 def _shown_parameter(found: re.Match[str]) -> str:
     start, name, value = found.groups()
-    if not value or _REFERENCE.fullmatch(value) or not _is_secret(unquote(name)):
+    if not value or _REFERENCE.fullmatch(value) or not (_is_secret(unquote(name)) or _holds_secret(unquote(value))):
         return found.group()
     return f"{start}{name}={HIDDEN}"
 

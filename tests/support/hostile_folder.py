@@ -1,5 +1,5 @@
-"""A folder of documents in which every module that we could import lies as well, and tells when it ran, and a `.env` that
-would have processes look for modules there."""
+"""A folder of documents in which every module that we could import lies as well, and tells when it ran, and a `.env`
+that would have processes look for modules there."""
 
 from __future__ import annotations
 
