@@ -325,10 +325,16 @@ SELECT EXISTS (SELECT FROM rag.embedding_profiles
                WHERE knowledge_space_id = %(space)s AND status <> 'retired' AND rag.embeds_media(options))
 
 -- file_states --
--- What is known of each file of a root since it was read.
+-- What is known of each file of a root since it was read; of one that never could be, only that it has sources.
 SELECT uri, size, mtime_ns, checksum, parser_version, etag, last_modified, held_since IS NOT NULL AS held, ctime_ns,
        inode, read_at
 FROM rag.source_files WHERE root_id = %(root)s
+UNION ALL
+SELECT DISTINCT split_part(s.external_id, '#', 1), -1, 0, '', '', NULL, NULL, false, NULL::bigint, NULL::bigint,
+       NULL::timestamptz
+FROM rag.knowledge_sources s
+WHERE s.root_id = %(root)s AND s.status NOT IN ('deleted', 'forgotten')
+  AND NOT EXISTS (SELECT FROM rag.source_files f WHERE f.root_id = s.root_id AND f.file_hash = s.file_hash)
 
 -- roots_of_sources --
 -- Where each of these sources lies under, as far as its root is remembered.
@@ -345,6 +351,13 @@ UPDATE rag.source_files SET read_at = 'epoch' WHERE tenant_id = %(tenant)s AND b
 -- read_anew --
 -- The files of a root, so that the next scan makes of them what its options say now, whether their bytes are the same.
 UPDATE rag.source_files SET parser_version = parser_version || ', as before' WHERE root_id = %(root)s
+
+-- read_held_anew --
+-- The files of a root that are there, and of which sources are held back, so that the next scan reads them again.
+UPDATE rag.source_files f SET parser_version = f.parser_version || ', as before'
+FROM rag.knowledge_sources s
+WHERE f.root_id = %(root)s AND s.root_id = f.root_id AND s.file_hash = f.file_hash AND s.held_since IS NOT NULL
+  AND s.status NOT IN ('deleted', 'forgotten')
 
 -- forget_unread_files --
 -- The files of sources that failed or hold no text, so that the next scan reads them again.

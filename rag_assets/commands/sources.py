@@ -107,7 +107,8 @@ def _lives(connection: Connection, tenant: str, bot: str, name: str) -> CommandR
 
 
 def _show_sources(console: Console, found: Sequence[Mapping[str, Any]], matching: int, roots: Sequence[str]) -> None:
-    table = Table("status", "source", "in", "kind", "chunks by profile", "error")
+    several = len({source["root"] for source in found}) > 1  # the same name may lie under each of them
+    table = Table("status", "source", "in", *(["root"] if several else []), "kind", "chunks by profile", "error")
     for source in found:
         status = str(source["status"])
         profiles = ", ".join(
@@ -118,6 +119,7 @@ def _show_sources(console: Console, found: Sequence[Mapping[str, Any]], matching
             Text(status, style=_STATUS_STYLES.get(status, "")),
             Text(printable(source["name"])),
             Text(printable(_place(source))),
+            *([Text(printable(source["root"] or ""))] if several else []),
             Text(str(source["source_type"])),
             Text(profiles or "none yet"),
             Text(printable(source["error"] or _missing(source))),

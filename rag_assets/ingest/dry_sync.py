@@ -11,7 +11,7 @@ from rag_assets.chunking.repeated_pages import Page
 from rag_assets.documents.model import Document
 from rag_assets.embedding.profiles import EmbeddingProfile
 from rag_assets.errors import UnknownBot, UnknownTenant
-from rag_assets.ingest.losses import RecordLosses, sources_before
+from rag_assets.ingest.losses import RecordLosses, emptied_of, sources_before
 from rag_assets.ingest.repeated_pages import Pages, compared, concerns_pages
 from rag_assets.ingest.root_changes import RootChanges
 from rag_assets.ingest.staging import FileRead, is_batch, is_same, staged_sources, stays_forgotten
@@ -125,15 +125,21 @@ class _Ahead:
                 together.append(read)
                 if is_batch(together):
                     batch, together = batch + 1, []
+            if not losses.is_fault():
+                self._gone |= set(losses.gone)
+                self._new |= {source.id: _New(source, (number, batch)) for source in losses.emptied}
 
     def _decide_file(
         self, read: FileRead, staged: Sequence[StagedSource], losses: RecordLosses, batch: tuple[int, int]
     ) -> None:
         old = self._old[hash_uri(read.file.uri)]
         gone = vanished(staged, old.values()).gone
-        if not losses.holds(gone, old, staged):
-            self._gone |= set(gone)
+        verdict = losses.judge(read, gone, old, staged)
+        self._gone |= {key for key in gone if verdict == "taken" or not old[key].has_version}
+        kept = [] if verdict == "taken" else [source.id for source in emptied_of(staged, old)]
         for source in staged:
+            if source.id in kept:
+                continue
             before = old.get(source.id)
             if before is not None and stays_forgotten(source, before):
                 continue

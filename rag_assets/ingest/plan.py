@@ -17,7 +17,7 @@ from rag_assets.embedding.registry import embedder_for
 from rag_assets.errors import RootUnreadable
 from rag_assets.ingest.chunks import CutSource, cut_source
 from rag_assets.ingest.dry_sync import NOWHERE, ScannedRoot, look_ahead, space_of
-from rag_assets.ingest.losses import find_gone, lost_files, sources_before
+from rag_assets.ingest.losses import RecordLosses, find_gone, lost_files, sources_before
 from rag_assets.ingest.repeated_pages import Pages
 from rag_assets.ingest.root_changes import RootChanges, decide
 from rag_assets.ingest.staging import FileRead, read_file
@@ -274,7 +274,7 @@ def _hold_back(connection: Connection, scan: _Scan, looked: ScannedRoot, plan: P
         return looked
     states = scan.known | {read.file.uri: read.state for read in looked.read if read.state is not None}
     gone = find_gone(connection, root, changes, states, files_elsewhere(connection, root, hashes))
-    lost, is_held = lost_files(root, scan.listing, changes, gone, sources_before(connection, root))
+    lost, is_held = lost_files(root, scan.listing, changes, gone, RecordLosses(root, sources_before(connection, root)))
     kept = set(lost) if is_held else set()
     plan.held += sum(source.file_hash in kept for source in gone.sources)
     away = tuple(uri for file, uri in gone.files.items() if file not in kept)

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from rag_assets.errors import RootUnreadable
-from rag_assets.ingest.losses import HeldLoss, Losses, RecordLosses, held_losses, settle, sources_before
+from rag_assets.ingest.losses import HeldLoss, Losses, RecordLosses, emptied_of, held_losses, settle, sources_before
 from rag_assets.ingest.root_changes import (
     RootChanges,
     decide,
@@ -26,7 +26,16 @@ from rag_assets.sources.secrets import shown, shown_text
 from rag_assets.store import sources as store
 from rag_assets.store.database import Connection, Database
 from rag_assets.store.forgetting import confirm_forgotten
-from rag_assets.store.roots import Root, RootScan, count_sources, hold_sources, list_roots, record_scan, share_files
+from rag_assets.store.roots import (
+    Root,
+    RootScan,
+    count_sources,
+    hold_sources,
+    list_roots,
+    read_held_anew,
+    record_scan,
+    share_files,
+)
 from rag_assets.store.source_ids import with_kept_ids
 from rag_assets.store.sources import FileState, SourceState, StagedSource, hash_uri
 from rag_assets.store.tenants import spaces_of
@@ -98,6 +107,8 @@ def sync_sources(
 
 def _sync_root(database: Database, root: Root, report: SyncReport, covered: set[str], confirm_loss: bool) -> None:
     with database.work(root.tenant) as connection:
+        if confirm_loss:
+            read_held_anew(connection, root)
         known = store.file_states(connection, root)
         media = store.embeds_media(connection, root.space_id)
         records = RecordLosses(root, sources_before(connection, root), confirm_loss)
@@ -122,6 +133,7 @@ def _sync_root(database: Database, root: Root, report: SyncReport, covered: set[
     _count_kept(database, root, changes.kept, report)
     losses = settle(database, root, listing, changes, records)
     report.deleted += losses.deleted
+    report.no_text += losses.emptied
     if losses.held is not None:
         report.held.append(HeldLoss(root.tenant, root.bot, shown(root.uri), losses.held))
     _record(database, root, listing, changes, losses, report)
@@ -192,7 +204,7 @@ class _Reader:
             hold_sources(connection, changes.held)
             store.delete_sources(connection, self._root, changes.gone)
             for read in self._batch:
-                if read.state is not None:
+                if read.state is not None and hash_uri(read.file.uri) not in changes.undecided:
                     store.remember_file(connection, self._root, read.file.uri, read.state)
         self._batch = []
         _count_kept(self._database, self._root, touched, self._report)
@@ -208,30 +220,30 @@ class _Reader:
         staged = [source for read in reads for source in staged_sources(self._root.space_id, read, self._media)]
         for source in with_kept_ids(connection, self._root.space_id, staged):
             found[source.file_hash].append(source)
-        for file_hash in hashes:
-            before = known[file_hash]
-            for source in found[file_hash]:
-                self._take(source, before.get(source.id), changes)
-            away = vanished(found[file_hash], before.values())
-            changes.hidden += away.hidden
-            self._take_away(away.gone, before, found[file_hash], changes)
+        for read, file_hash in zip(reads, hashes, strict=True):
+            self._compare(read, known[file_hash], found[file_hash], changes)
         return changes
 
-    def _take_away(
-        self,
-        gone: Sequence[UUID],
-        before: Mapping[UUID, SourceState],
-        found: Sequence[StagedSource],
-        changes: _Changes,
+    def _compare(
+        self, read: FileRead, before: Mapping[UUID, SourceState], found: Sequence[StagedSource], changes: _Changes
     ) -> None:
-        """Sources of a file that are in it no more are deleted, or held back."""
-        lost = [key for key in gone if before[key].has_version]
-        if self._losses.holds(gone, before, found):
-            changes.held += lost
-            changes.gone += [key for key in gone if not before[key].has_version]
-        else:
-            changes.gone += gone
+        """What a file holds now is taken; sources that are in it no more, or without a text, are taken away, held back,
+        or left until all files are read."""
+        away = vanished(found, before.values())
+        verdict = self._losses.judge(read, away.gone, before, found)
+        empty = [] if verdict == "taken" else [source.id for source in emptied_of(found, before)]
+        for source in found:
+            if source.id not in empty:
+                self._take(source, before.get(source.id), changes)
+        changes.hidden += away.hidden
+        lost = [key for key in away.gone if before[key].has_version]
+        changes.gone += [key for key in away.gone if verdict == "taken" or not before[key].has_version]
+        if verdict == "taken":
             self._report.deleted += len(lost)
+        elif verdict == "held":
+            changes.held += [*lost, *empty]
+        else:
+            changes.undecided.add(hash_uri(read.file.uri))
 
     def _take(self, source: StagedSource, before: SourceState | None, changes: _Changes) -> None:
         if before is not None and stays_forgotten(source, before):
@@ -266,3 +278,4 @@ class _Changes:
     hidden: list[UUID] = field(default_factory=list)
     forgotten: list[StagedSource] = field(default_factory=list)
     held: list[UUID] = field(default_factory=list)
+    undecided: set[bytes] = field(default_factory=set)  # hashes of files that have lost sources

@@ -191,6 +191,11 @@ def held_records(connection: Connection, root: Root) -> list[UUID]:
     return scalars(connection, query("held_records"), {"root": root.id})
 
 
+def read_held_anew(connection: Connection, root: Root) -> None:
+    """Have the next scan read the files again of which sources are held back though they are there."""
+    connection.execute(query("read_held_anew"), {"root": root.id})
+
+
 def drop_files(connection: Connection, root: Root, files: Sequence[bytes]) -> None:
     """Forget files that are gone, by the hashes of their uris: they count as new if they come back."""
     connection.execute(query("forget_files"), {"root": root.id, "files": list(files)})

@@ -77,6 +77,7 @@ def test_an_ingest_prints_one_json_object_and_nothing_else(documents: Path) -> N
     assert run.returncode == 0, run.stderr
     assert json.loads(run.stdout)["sources"]["ready"] == 2
     assert run.stdout.count("\n") == 1
+    assert "Warning" not in run.stderr
 
 
 def test_what_a_library_prints_does_not_reach_stdout(tmp_path: Path) -> None:

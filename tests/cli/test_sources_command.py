@@ -53,6 +53,23 @@ def test_each_record_and_member_is_listed_with_its_file_its_place_and_its_root(
     assert "faq.csv, line 3" in shown
 
 
+def test_sources_of_the_same_name_are_told_apart_by_their_roots(
+    rag: Rag, filled: str, documents: Path, tmp_path: Path
+) -> None:
+    words = ("sources", "--tenant", filled, "--bot", "b")
+    assert "root" not in rag(*words).stdout.splitlines()[1]
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "pump.md").write_text("Another pump.")
+    database = Database.from_settings()
+    add_root(database, filled, "b", str(other))
+    ingest(database, filled, "b", "tiny")
+    database.close()
+    lines = [line for line in rag(*words, "--like", "pump.md").stdout.splitlines() if line.startswith("│")]
+    assert len(lines) == 2
+    assert {line.split("│")[4].strip().removesuffix("…") for line in lines} == {str(other), str(documents)}
+
+
 @pytest.mark.parametrize(
     ("words", "names"),
     [

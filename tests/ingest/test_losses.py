@@ -271,3 +271,67 @@ def test_a_file_of_which_all_records_are_others_now_has_lost_none(database: Data
     rewrite(root / "rows.jsonl", rows(range(100, 140)))
     report = again(database)
     assert (held(report), report.sources.deleted, served(database)) == ([], 40, 40)
+
+
+def test_what_many_files_lose_of_their_records_is_one_loss_of_which_nothing_is_taken(
+    database: Database, root: Path
+) -> None:
+    files = {f"{n}.jsonl": rows(range(3 * n, 3 * n + 3)) for n in range(20)}
+    ingested(database, root, "acme", files)
+    for n in range(20):
+        rewrite(root / f"{n}.jsonl", rows([3 * n]))
+    for _ in range(2):
+        report = again(database)
+        assert (held(report), report.sources.deleted, served(database)) == ([(40, 60)], 0, 60)
+    write_files(root, files)
+    assert (held(again(database)), served(database)) == ([], 60)
+    for n in range(4):
+        rewrite(root / f"{n}.jsonl", rows([3 * n]))
+    report = again(database)
+    assert (held(report), report.sources.deleted, served(database)) == ([], 8, 52)
+
+
+EMPTY = {"file of no bytes": "", "blank": "\n \n"}
+
+
+@pytest.mark.parametrize("nothing", EMPTY.values(), ids=EMPTY)
+def test_files_that_are_all_empty_at_once_keep_their_texts_until_that_is_confirmed(
+    database: Database, root: Path, nothing: str
+) -> None:
+    ingested(database, root, "acme", THIRTY)
+    write_files(root, dict.fromkeys(THIRTY, nothing))
+    for _ in range(3):
+        plan = make_plan(database, "acme", "support", [], Demand(database, "acme", HASH_PROFILE))
+        assert plan.work.sources == 0
+        report = again(database)
+        assert (held(report), report.sources.no_text, served(database)) == ([(30, 30)], 0, 30)
+    (root / "part0/file00.md").write_text(THIRTY["part0/file00.md"])
+    assert (held(again(database)), served(database)) == ([(29, 30)], 30)
+    report = again(database, confirm_loss=True)
+    assert (held(report), report.sources.no_text, served(database)) == ([], 29, 1)
+
+
+def test_records_without_text_count_with_those_that_are_gone_and_with_files(database: Database, root: Path) -> None:
+    files = {f"{n}.md": f"The pump {n}." for n in range(5)} | {"rows.jsonl": rows(range(20))}
+    ingested(database, root, "acme", files)
+    for n in range(5):
+        (root / f"{n}.md").unlink()
+    rewrite(root / "rows.jsonl", "".join(f'{{"id": "{n}", "text": ""}}\n' for n in range(5)) + rows(range(10, 20)))
+    assert held(again(database)) == [(15, 25)]
+    assert served(database) == 25
+
+
+def test_what_was_held_back_and_is_confirmed_is_listed_as_it_is(database: Database, root: Path) -> None:
+    ingested(database, root, "acme", THIRTY)
+    write_files(root, dict.fromkeys(THIRTY, ""))
+    again(database)
+    assert confirm_loss(database, only_root(database)) == 30
+    report = again(database)
+    assert (held(report), report.sources.no_text, served(database)) == ([], 30, 0)
+
+
+def test_a_few_files_that_are_emptied_hold_no_text(database: Database, root: Path) -> None:
+    ingested(database, root, "acme", THIRTY)
+    write_files(root, dict.fromkeys(list(THIRTY)[:4], ""))
+    report = again(database)
+    assert (held(report), report.sources.no_text, served(database)) == ([], 4, 26)

@@ -12,7 +12,7 @@ import pytest
 from rag_assets.ingest.run import IngestReport, ingest
 from rag_assets.retrieval import LexicalRetriever, open_scope
 from rag_assets.store.database import Database
-from rag_assets.store.sources import sources_overview
+from rag_assets.store.sources import forget_unread_files, sources_overview
 from tests.support.worlds import ingested, rewrite
 from tests.support.zip_files import zip_of
 
@@ -141,3 +141,27 @@ def test_a_failure_goes_with_what_failed(database: Database, root: Path) -> None
     rewrite(root / "x.jsonl", rows("pump", "valve"))
     assert again(database).sources.failed == 0
     assert failures(database) == []
+
+
+def test_what_could_never_be_read_goes_with_its_file(
+    database: Database, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rag_assets.sources.scan.MAX_FILE_BYTES", 100)
+    ingested(database, root, "acme", {"huge.txt": "word " * 100, "a.txt": "The word crane."})
+    assert failures(database) == ["huge.txt"]
+    (root / "huge.txt").unlink()
+    again(database)
+    assert failures(database) == []
+    assert found(database, "crane") == ["crane"]
+
+
+@pytest.mark.parametrize("file", ["x.jsonl", "mine #1.jsonl"])
+def test_a_file_that_is_to_be_read_again_for_a_failure_goes_when_it_is_away(
+    database: Database, root: Path, file: str
+) -> None:
+    ingested(database, root, "acme", {file: rows("twin", NO_JSON), "a.txt": "The word crane."})
+    (root / file).unlink()
+    with database.work("acme") as connection:
+        assert forget_unread_files(connection, "acme", "support") == 1
+    again(database)
+    assert (failures(database), found(database, "twin", "crane")) == ([], ["crane"])
