@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         ScopeError,
         SourceError,
         TextRefused,
+        TimeLimitReached,
         TokenizerUnavailable,
         UnknownBot,
         UnknownPath,
@@ -51,8 +52,9 @@ if TYPE_CHECKING:
         UsageError,
     )
     from rag_assets.ingest.run import IngestReport, ingest
+    from rag_assets.retrieval.protocol import Retriever
     from rag_assets.retrieval.results import Retrieval, RetrievalResult
-    from rag_assets.retrieval.retrievers import DenseRetriever, HybridRetriever, LexicalRetriever, Retriever
+    from rag_assets.retrieval.retrievers import DenseRetriever, HybridRetriever, LexicalRetriever
     from rag_assets.retrieval.scope import RetrievalScope, aopen_scope, open_scope
     from rag_assets.settings import Settings
     from rag_assets.store.database import Database
@@ -94,6 +96,7 @@ __all__ = [
     "Settings",
     "SourceError",
     "TextRefused",
+    "TimeLimitReached",
     "TokenizerUnavailable",
     "UnknownBot",
     "UnknownPath",
@@ -128,7 +131,7 @@ _HOMES = {
     "Retrieval": "retrieval.results",
     "RetrievalResult": "retrieval.results",
     "RetrievalScope": "retrieval.scope",
-    "Retriever": "retrieval.retrievers",
+    "Retriever": "retrieval.protocol",
     "Settings": "settings",
     "aopen_scope": "retrieval.scope",
     "chunk_document": "chunking",

@@ -164,6 +164,10 @@ class CostCeilingReached(EmbeddingError):
     """The profile's ceiling for this tenant leaves no room for the next request; nothing was sent."""
 
 
+class TimeLimitReached(RagError):
+    """A part of a retrieval took longer than it may; what was found without it stands."""
+
+
 class PromotionRefused(RagError):
     """No passed verdict on this candidate, baseline and corpus; or another promotion was faster."""
 

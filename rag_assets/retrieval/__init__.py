@@ -1,7 +1,8 @@
 """The retrieval library: answers inside one tenant's scope, with citations, and fails closed."""
 
+from rag_assets.retrieval.protocol import Retriever, SteppedRetriever
 from rag_assets.retrieval.results import Retrieval, RetrievalResult
-from rag_assets.retrieval.retrievers import DenseRetriever, HybridRetriever, LexicalRetriever, Retriever
+from rag_assets.retrieval.retrievers import DenseRetriever, HybridRetriever, LexicalRetriever
 from rag_assets.retrieval.scope import RetrievalScope, aopen_scope, open_scope
 
 __all__ = [
@@ -12,6 +13,7 @@ __all__ = [
     "RetrievalResult",
     "RetrievalScope",
     "Retriever",
+    "SteppedRetriever",
     "aopen_scope",
     "open_scope",
 ]

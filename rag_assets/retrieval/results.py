@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, overload
+from typing import Any, Literal, overload
 from uuid import UUID
 
 from rag_assets.documents.names import ORIGIN
@@ -12,6 +12,8 @@ from rag_assets.embedding.protocol import Usage
 from rag_assets.retrieval.places import telling_names
 from rag_assets.sources.secrets import without_secrets
 from rag_assets.store.search import SearchRow
+
+Space = Literal["bot", "tenant", "user"]
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,11 @@ class RetrievalResult:
             the outermost `file`, and its `place` in that. Where the same text lies at other places too that this scope
             may see, `also_at` lists them, at most 100, each with `source_id`, `source_name` and these keys.
         dense_score, lexical_score: of the two lists where the chunk was in them.
+        space: what the source is shared with: the `bot`, all bots of the `tenant`, or only the `user` who asks.
+        index: of a dual retriever the one that found it, `primary`, `secondary` or `both`.
+        rerank_score: what a reranker thinks of it, in [0, 1].
+        path: of a graph retriever the triples that led to it, from the query's subject on, each with `subject`,
+            `predicate`, `object`, `confidence` and `chunk_id`.
     """
 
     chunk_id: UUID
@@ -38,9 +45,14 @@ class RetrievalResult:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     dense_score: float | None = None
     lexical_score: float | None = None
+    space: Space = "bot"
+    index: str | None = None
+    rerank_score: float | None = None
+    path: tuple[Mapping[str, Any], ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready."""
+        """JSON-ready. `index`, `rerank_score` and `path` are there where a retriever gave them."""
+        given = {"index": self.index, "rerank_score": self.rerank_score, "path": [dict(one) for one in self.path]}
         return {
             "chunk_id": str(self.chunk_id),
             "source_id": str(self.source_id),
@@ -51,6 +63,8 @@ class RetrievalResult:
             "dense_score": self.dense_score,
             "lexical_score": self.lexical_score,
             "metadata": dict(self.metadata),
+            "space": self.space,
+            **{name: value for name, value in given.items() if value not in (None, [])},
         }
 
 
@@ -60,12 +74,15 @@ class Retrieval(Sequence[RetrievalResult]):
 
     `degraded` says why less than asked for was searched (the query could not be embedded, say); the scope
     is never widened to make up for it. `usage` is what embedding the query consumed, None where it was not embedded.
+    `trace` has what each stage did, in order and JSON-ready: `stage` names it, and the rest is the stage's own (a
+    reranker's best score and how many it dropped; the rounds of an agentic search).
     """
 
     results: tuple[RetrievalResult, ...]
     timings_ms: Mapping[str, float]
     degraded: str | None = None
     usage: Usage | None = None
+    trace: tuple[Mapping[str, Any], ...] = ()
 
     @overload
     def __getitem__(self, index: int) -> RetrievalResult: ...

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, get_args
+from typing import Any, get_args
 
 from rag_assets.embedding.origins import check_origin
 from rag_assets.embedding.protocol import Caller, Embedded
 from rag_assets.errors import DatabaseFailed, EmbeddingError, InvalidArgument, ScopeError
-from rag_assets.retrieval.arguments import MAX_TOP_K, check_filters, check_share, check_whole, clean_query
+from rag_assets.retrieval.arguments import check_share, check_whole
+from rag_assets.retrieval.protocol import SteppedRetriever, checked
 from rag_assets.retrieval.results import Retrieval, to_result
 from rag_assets.retrieval.scope import RetrievalScope
-from rag_assets.retrieval.steps import Steps, adrive, ask, drive, embed
+from rag_assets.retrieval.steps import Steps, ask, embed
 from rag_assets.store.database import Database
 from rag_assets.store.lexical import lexical_text
 from rag_assets.store.profiles import to_profile
@@ -29,42 +30,7 @@ MAX_CANDIDATES = 1000
 DEFAULT_WEIGHT = 0.5  # of meaning, where none was tuned
 
 
-class Retriever(Protocol):
-    """Anything that answers a query inside a scope: blocking for threads, awaited for tasks, with the same answer."""
-
-    def search(
-        self,
-        query: str,
-        scope: RetrievalScope,
-        top_k: int = 8,
-        filters: Mapping[str, Any] | None = None,
-    ) -> Retrieval:
-        """The best chunks of the scope, best first, at most `top_k` (1 to 1000).
-
-        `filters` narrow the sources: lists of allowed `source_ids`, `source_types`, `locales` and
-        `content_types`, and `metadata`, an object that the source's metadata must contain.
-
-        Raises:
-            ScopeError: without a scope, or its profile is not the one that its `profile_id` names.
-            InvalidArgument: names the argument that is out of bounds, unknown or of the wrong kind.
-            DatabaseUnavailable: after retries; nothing was widened.
-            DatabaseRefused, DatabaseFailed: the server, its schema or the role cannot be searched with; it says why.
-            EmbeddingError: the query cannot be embedded, and this retriever has nothing else to search by.
-        """
-        ...
-
-    async def asearch(
-        self,
-        query: str,
-        scope: RetrievalScope,
-        top_k: int = 8,
-        filters: Mapping[str, Any] | None = None,
-    ) -> Retrieval:
-        """As `search`, for tasks of an event loop."""
-        ...
-
-
-class _PostgresRetriever:
+class _PostgresRetriever(SteppedRetriever):
     """What the three modes share: checks, one round trip, timings. Safe to use from many threads and tasks."""
 
     mode: Mode
@@ -93,42 +59,17 @@ class _PostgresRetriever:
             raise InvalidArgument(f"fusion must be one of {', '.join(get_args(Fusion))}, got {fusion!r}", "fusion")
         if not isinstance(copies, bool):
             raise InvalidArgument(f"copies must be True or False, got {copies!r}", "copies")
-        self._database = database
+        super().__init__(database)
         self._copies = copies
         self._dense_weight = None if dense_weight is None else check_share(dense_weight, "dense_weight")
         self._fusion: Fusion = fusion
         self._candidates = check_whole(candidates, "candidates", MAX_CANDIDATES)
 
-    def search(
-        self,
-        query: str,
-        scope: RetrievalScope,
-        top_k: int = 8,
-        filters: Mapping[str, Any] | None = None,
-    ) -> Retrieval:
-        """See `Retriever.search`. Where the query cannot be embedded, hybrid mode searches by words alone."""
-        return drive(self._database, self._steps(query, scope, top_k, filters))
-
-    async def asearch(
-        self,
-        query: str,
-        scope: RetrievalScope,
-        top_k: int = 8,
-        filters: Mapping[str, Any] | None = None,
-    ) -> Retrieval:
-        """See `search`."""
-        return await adrive(self._database, self._steps(query, scope, top_k, filters))
-
-    def _steps(
-        self, query: str, scope: RetrievalScope, top_k: int, filters: Mapping[str, Any] | None
+    def steps(
+        self, query: str, scope: RetrievalScope, top_k: int = 8, filters: Mapping[str, Any] | None = None
     ) -> Steps[Retrieval]:
-        if not isinstance(scope, RetrievalScope):
-            raise ScopeError(
-                f"scope must be a RetrievalScope, got {type(scope).__name__}: nothing is searched", "scope"
-            )
-        query = clean_query(query)
-        top_k = check_whole(top_k, "top_k", MAX_TOP_K)
-        filters = check_filters(filters)
+        """See `Retriever.steps`. Where the query cannot be embedded, hybrid mode searches by words alone."""
+        query, top_k, filters = checked(query, scope, top_k, filters)
         if not query.strip():
             return Retrieval((), {"embed": 0.0, "search": 0.0, "total": 0.0}, degraded="the query is empty")
         started = time.perf_counter()

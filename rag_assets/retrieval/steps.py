@@ -1,15 +1,19 @@
 """A retrieval as steps: what it does is written once, and done by threads or by tasks.
 
-A retrieval is a generator. It yields what it needs, an embedding or rows of the database, is sent the answer or is
-thrown the error, and returns its result. `drive` fetches the answers and waits for them; `adrive` awaits them. Checks,
-order, retries and errors are therefore the same in both.
+A retrieval is a generator. It yields what it needs (an embedding, rows of the database, what a model or a server says,
+other retrievals side by side), is sent the answer or is thrown the error, and returns its result. `drive` fetches the
+answers and waits for them; `adrive` awaits them. Checks, order, retries and errors are therefore the same in both, and
+a retriever inside another is `yield from`.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+import contextvars
+import threading
+import time
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Generic, TypeVar
@@ -17,12 +21,12 @@ from typing import Any, Generic, TypeVar
 from rag_assets.embedding.profiles import EmbeddingProfile
 from rag_assets.embedding.protocol import Caller, Embedded, Embedder
 from rag_assets.embedding.registry import embedder_for, loaded_embedder
-from rag_assets.errors import InvalidArgument
+from rag_assets.errors import InvalidArgument, TimeLimitReached
 from rag_assets.store.database import Database
 from rag_assets.store.statements import Scope, Statement
 
 _T = TypeVar("_T")
-_EMBEDDING_THREADS = 64  # they wait for a server's answer; a local model gets a thread at a time from torch itself
+_WAITING_THREADS = 64  # they wait for a server's answer; a local model gets a thread at a time from torch itself
 
 
 @dataclass(frozen=True)
@@ -42,7 +46,50 @@ class Ask:
     statements: Sequence[Statement]
 
 
-Steps = Generator[Embed | Ask, Any, _T]
+@dataclass(frozen=True)
+class Call:
+    """Do something that takes its time: a model computes, a server is asked. `awaited` does the same in a task; where
+    there is none, a thread does `work` for it."""
+
+    work: Callable[[], Any]
+    awaited: Callable[[], Awaitable[Any]] | None = None
+
+
+@dataclass(frozen=True)
+class Branch:
+    """Steps that go on beside others, for at most `limit_s` seconds; None: as long as they take."""
+
+    steps: Steps[Any]
+    limit_s: float | None = None
+
+
+@dataclass(frozen=True)
+class Together:
+    """Do branches side by side. What comes back is an `Outcome` for each, in their order."""
+
+    branches: Sequence[Branch]
+
+
+@dataclass(frozen=True)
+class Outcome(Generic[_T]):
+    """How a branch ended: with a value or with an error, which is `TimeLimitReached` where it was not waited for."""
+
+    value: _T | None = None
+    error: Exception | None = None
+
+    def get(self) -> _T:
+        """The value.
+
+        Raises:
+            Exception: the error of the branch.
+        """
+        if self.error is not None:
+            raise self.error
+        return self.value  # type: ignore[return-value]
+
+
+Step = Embed | Ask | Call | Together
+Steps = Generator[Step, Any, _T]
 
 
 def embed(profile: EmbeddingProfile, text: str, caller: Caller) -> Steps[Embedded]:
@@ -57,8 +104,33 @@ def ask(scope: Scope, *statements: Statement) -> Steps[list[list[Any]]]:
     return rows
 
 
-def drive(database: Database, steps: Steps[_T]) -> _T:
-    """Do the steps in this thread."""
+def call(work: Callable[[], _T], awaited: Callable[[], Awaitable[_T]] | None = None) -> Steps[_T]:
+    """What `work` returns; it raises what that raises."""
+    value: _T = yield Call(work, awaited)
+    return value
+
+
+def together(*branches: Branch) -> Steps[list[Outcome[Any]]]:
+    """How each branch ended. One that is late is left alone: it ends by itself, and nobody hears of it."""
+    outcomes: list[Outcome[Any]] = yield Together(branches)
+    return outcomes
+
+
+def within(steps: Steps[_T], limit_s: float | None) -> Steps[_T]:
+    """The result of the steps.
+
+    Raises:
+        TimeLimitReached: they took longer.
+    """
+    if limit_s is None:
+        return (yield from steps)
+    (outcome,) = yield from together(Branch(steps, limit_s))
+    value: _T = outcome.get()
+    return value
+
+
+def drive(database: Database | None, steps: Steps[_T]) -> _T:
+    """Do the steps in this thread. Without a database, steps that ask one fail."""
     step = _begin(database, steps)
     while not isinstance(step, _Done):
         try:
@@ -70,7 +142,7 @@ def drive(database: Database, steps: Steps[_T]) -> _T:
     return step.result
 
 
-async def adrive(database: Database, steps: Steps[_T]) -> _T:
+async def adrive(database: Database | None, steps: Steps[_T]) -> _T:
     """Do the steps in this task; nothing in it holds up the event loop."""
     step = _begin(database, steps)
     while not isinstance(step, _Done):
@@ -88,31 +160,46 @@ class _Done(Generic[_T]):
     result: _T
 
 
-def _begin(database: Database, steps: Steps[_T]) -> Embed | Ask | _Done[_T]:
-    if not isinstance(database, Database):
+def _begin(database: Database | None, steps: Steps[_T]) -> Step | _Done[_T]:
+    if database is not None and not isinstance(database, Database):
         raise InvalidArgument(f"database must be a rag_assets.Database, got {type(database).__name__}", "database")
     return _go_on(steps)
 
 
-def _go_on(steps: Steps[_T], answer: Any = None, failure: Exception | None = None) -> Embed | Ask | _Done[_T]:
+def _go_on(steps: Steps[_T], answer: Any = None, failure: Exception | None = None) -> Step | _Done[_T]:
     try:
         return steps.send(answer) if failure is None else steps.throw(failure)
     except StopIteration as done:
         return _Done(done.value)
 
 
-def _do(database: Database, step: Embed | Ask) -> Any:
+def _require(database: Database | None) -> Database:
+    if database is None:
+        raise InvalidArgument("this retriever has no database to ask", "database")
+    return database
+
+
+def _do(database: Database | None, step: Step) -> Any:
     if isinstance(step, Ask):
-        return database.ask(step.scope, step.statements)
+        return _require(database).ask(step.scope, step.statements)
+    if isinstance(step, Call):
+        return step.work()
+    if isinstance(step, Together):
+        return _side_by_side(database, step.branches)
     return embedder_for(step.profile).embed_query(step.text, step.caller)
 
 
-async def _ado(database: Database, step: Embed | Ask) -> Any:
+async def _ado(database: Database | None, step: Step) -> Any:
     if isinstance(step, Ask):
-        return await database.aask(step.scope, step.statements)
-    embedder = loaded_embedder(step.profile)
-    if embedder is not None and _is_instant(embedder):
-        return embedder.embed_query(step.text, step.caller)
+        return await _require(database).aask(step.scope, step.statements)
+    if isinstance(step, Together):
+        return await asyncio.gather(*(_abranch(database, branch) for branch in step.branches))
+    if isinstance(step, Call) and step.awaited is not None:
+        return await step.awaited()
+    if isinstance(step, Embed):
+        embedder = loaded_embedder(step.profile)
+        if embedder is not None and _is_instant(embedder):
+            return embedder.embed_query(step.text, step.caller)
     # Weights are read, a model computes, or a provider is waited for, whose deadline is kept by a thread in any case.
     return await asyncio.get_running_loop().run_in_executor(_threads(), _do, database, step)
 
@@ -121,6 +208,59 @@ def _is_instant(embedder: Embedder) -> bool:
     return bool(getattr(embedder, "instant", False))
 
 
+def _side_by_side(database: Database | None, branches: Sequence[Branch]) -> list[Outcome[Any]]:
+    """Each branch in a thread of its own but the first that may take as long as it likes, which this one does.
+
+    A thread is made for each, and none is kept: branches of branches could wait for each other's place in a pool.
+    """
+    started = time.monotonic()
+    own = next((number for number, branch in enumerate(branches) if branch.limit_s is None), None)
+    futures = {n: _in_thread(database, branch) for n, branch in enumerate(branches) if n != own}
+    outcomes = {own: _ended(database, branches[own].steps)} if own is not None else {}
+    for number, future in futures.items():
+        limit = branches[number].limit_s
+        left = None if limit is None else max(0.0, started + limit - time.monotonic())
+        try:
+            outcomes[number] = future.result(left)
+        except TimeoutError:
+            outcomes[number] = Outcome(error=_late(limit))
+    return [outcomes[number] for number in range(len(branches))]
+
+
+def _in_thread(database: Database | None, branch: Branch) -> Future[Outcome[Any]]:
+    future: Future[Outcome[Any]] = Future()
+    context = contextvars.copy_context()
+
+    def work() -> None:
+        try:
+            future.set_result(context.run(_ended, database, branch.steps))
+        except BaseException as error:  # the thread was told to exit: whoever waits must hear of it
+            future.set_exception(error)
+
+    threading.Thread(target=work, name="rag-branch", daemon=True).start()
+    return future
+
+
+def _ended(database: Database | None, steps: Steps[_T]) -> Outcome[_T]:
+    try:
+        return Outcome(drive(database, steps))
+    except Exception as error:  # whatever it is, it belongs to this branch
+        return Outcome(error=error)
+
+
+async def _abranch(database: Database | None, branch: Branch) -> Outcome[Any]:
+    try:
+        async with asyncio.timeout(branch.limit_s) as limit:
+            return Outcome(await adrive(database, branch.steps))
+    except Exception as error:
+        late = isinstance(error, TimeoutError) and limit.expired()
+        return Outcome(error=_late(branch.limit_s) if late else error)
+
+
+def _late(limit_s: float | None) -> TimeLimitReached:
+    return TimeLimitReached(f"no answer within {limit_s:g} s")
+
+
 @cache
 def _threads() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(_EMBEDDING_THREADS, thread_name_prefix="rag-embed")
+    return ThreadPoolExecutor(_WAITING_THREADS, thread_name_prefix="rag-wait")

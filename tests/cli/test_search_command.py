@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 RESULT_KEYS = {
     "chunk_id", "source_id", "source_name", "score", "content", "citation", "dense_score", "lexical_score",
-    "metadata",
+    "metadata", "space",
 }  # fmt: skip
 
 

@@ -1,0 +1,103 @@
+"""A retriever as a file: which kind it is, with its settings, and in tables what it is made of.
+
+    kind = "hybrid"
+    dense_weight = 0.6
+
+A table or a list of tables that has a `kind` of its own is a part: another retriever, a reranker. The settings are the
+keyword arguments of the kind's class, which checks their values.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import tomllib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from rag_assets.errors import InvalidArgument, UsageError
+from rag_assets.retrieval.protocol import Retriever
+from rag_assets.retrieval.retrievers import DenseRetriever, HybridRetriever, LexicalRetriever
+from rag_assets.store.database import Database
+
+# What a `kind` makes. One that asks the database has `database` as its first parameter.
+KINDS: Mapping[str, Callable[..., Any]] = {
+    "dense": DenseRetriever,
+    "hybrid": HybridRetriever,
+    "lexical": LexicalRetriever,
+}
+
+
+def read_retriever_file(path: Path) -> Mapping[str, Any]:
+    """What a file of a retriever says.
+
+    Raises:
+        UsageError: it cannot be read, is no TOML, or is no retriever's.
+    """
+    try:
+        spec = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror or error}") from error
+    except ValueError as error:  # bytes that are no UTF-8, or text that is no TOML
+        raise UsageError(f"{path} is no TOML: {error}") from error
+    if "kind" not in spec:
+        raise UsageError(f"{path}: the file of a retriever says which kind it is: one of {', '.join(sorted(KINDS))}")
+    return spec
+
+
+def load_retriever(database: Database, path: Path) -> Retriever:
+    """The retriever that a file describes.
+
+    Raises:
+        UsageError: the file cannot be read, or names what is not there; it says where.
+    """
+    made = make_part(database, read_retriever_file(path), str(path))
+    if not hasattr(made, "search"):
+        raise UsageError(f"{path}: this is no retriever, but a part of one")
+    retriever: Retriever = made
+    return retriever
+
+
+def make_part(database: Database, spec: Mapping[str, Any], where: str) -> Any:
+    """What a table makes; `where` says in errors which one it is.
+
+    Raises:
+        UsageError: an unknown kind or setting, one that is missing, or a value that the kind does not take.
+    """
+    kind = spec.get("kind")
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise UsageError(f"{where}: there is no kind {kind!r}{_meant(kind, KINDS)}; known are {_listed(KINDS)}")
+    build = KINDS[kind]
+    parameters = dict(inspect.signature(build).parameters)
+    needs_database = parameters.pop("database", None) is not None
+    settings = {name: value for name, value in spec.items() if name != "kind"}
+    for name in settings:
+        if name not in parameters:
+            known = f"{_meant(name, parameters)}; it has {_listed(parameters)}"
+            raise UsageError(f"{where}: {kind!r} has no setting {name!r}{known}")
+    needed = [name for name, one in parameters.items() if one.default is one.empty and name not in settings]
+    if needed:
+        raise UsageError(f"{where}: {kind!r} needs {_listed(needed)}")
+    made = {name: _value(database, value, f"{where}, {name}") for name, value in settings.items()}
+    try:
+        return build(database, **made) if needs_database else build(**made)
+    except InvalidArgument as error:
+        raise UsageError(f"{where}: {error}") from error
+
+
+def _value(database: Database, value: Any, where: str) -> Any:
+    if isinstance(value, Mapping) and "kind" in value:
+        return make_part(database, value, where)
+    if isinstance(value, list):
+        return [_value(database, one, f"{where} {number}") for number, one in enumerate(value, start=1)]
+    return value
+
+
+def _meant(name: object, known: Mapping[str, Any]) -> str:
+    close = difflib.get_close_matches(str(name), list(known), 1)
+    return f", did you mean {close[0]!r}?" if close else ""
+
+
+def _listed(names: Any) -> str:
+    return ", ".join(sorted(names)) or "none"

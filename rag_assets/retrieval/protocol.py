@@ -1,0 +1,103 @@
+"""What every retriever offers, so that each can be used inside another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from rag_assets.errors import ScopeError
+from rag_assets.retrieval.arguments import MAX_TOP_K, check_filters, check_whole, clean_query
+from rag_assets.retrieval.results import Retrieval
+from rag_assets.retrieval.scope import RetrievalScope
+from rag_assets.retrieval.steps import Steps, adrive, call, drive
+from rag_assets.store.database import Database
+
+
+class Retriever(Protocol):
+    """Anything that answers a query inside a scope: blocking for threads, awaited for tasks, with the same answer."""
+
+    def search(
+        self,
+        query: str,
+        scope: RetrievalScope,
+        top_k: int = 8,
+        filters: Mapping[str, Any] | None = None,
+    ) -> Retrieval:
+        """The best chunks of the scope, best first, at most `top_k` (1 to 1000).
+
+        `filters` narrow the sources: lists of allowed `source_ids`, `source_types`, `locales` and
+        `content_types`, and `metadata`, an object that the source's metadata must contain.
+
+        Raises:
+            ScopeError: without a scope, or its profile is not the one that its `profile_id` names.
+            InvalidArgument: names the argument that is out of bounds, unknown or of the wrong kind.
+            DatabaseUnavailable: after retries; nothing was widened.
+            DatabaseRefused, DatabaseFailed: the server, its schema or the role cannot be searched with; it says why.
+            EmbeddingError: the query cannot be embedded, and this retriever has nothing else to search by.
+        """
+        ...
+
+    async def asearch(
+        self,
+        query: str,
+        scope: RetrievalScope,
+        top_k: int = 8,
+        filters: Mapping[str, Any] | None = None,
+    ) -> Retrieval:
+        """As `search`, for tasks of an event loop."""
+        ...
+
+
+class SteppedRetriever:
+    """A retriever that is written as `steps`: both faces drive them, and another retriever goes through them. Safe to
+    use from many threads and tasks."""
+
+    def __init__(self, database: Database | None) -> None:
+        self.database = database
+
+    def search(
+        self, query: str, scope: RetrievalScope, top_k: int = 8, filters: Mapping[str, Any] | None = None
+    ) -> Retrieval:
+        """See `Retriever.search`."""
+        return drive(self.database, self.steps(query, scope, top_k, filters))
+
+    async def asearch(
+        self, query: str, scope: RetrievalScope, top_k: int = 8, filters: Mapping[str, Any] | None = None
+    ) -> Retrieval:
+        """See `Retriever.asearch`."""
+        return await adrive(self.database, self.steps(query, scope, top_k, filters))
+
+    def steps(
+        self, query: str, scope: RetrievalScope, top_k: int = 8, filters: Mapping[str, Any] | None = None
+    ) -> Steps[Retrieval]:
+        """What a search does, for a retriever around this one: `found = yield from inner.steps(...)`."""
+        raise NotImplementedError
+
+
+def steps_of(
+    retriever: Retriever, query: str, scope: RetrievalScope, top_k: int, filters: Mapping[str, Any] | None
+) -> Steps[Retrieval]:
+    """The steps of any retriever. One that has only the two faces is called as a whole."""
+    if isinstance(retriever, SteppedRetriever):
+        return retriever.steps(query, scope, top_k, filters)
+    return call(
+        lambda: retriever.search(query, scope, top_k, filters), lambda: retriever.asearch(query, scope, top_k, filters)
+    )
+
+
+def database_of(*retrievers: Retriever) -> Database | None:
+    """The database that the retrievers ask; None where none of them is known to ask one."""
+    found = (one.database for one in retrievers if isinstance(one, SteppedRetriever))
+    return next((database for database in found if database is not None), None)
+
+
+def checked(query: object, scope: object, top_k: object, filters: object) -> tuple[str, int, Mapping[str, Any]]:
+    """Query, top_k and filters as they are searched for.
+
+    Raises:
+        ScopeError: without a scope.
+        InvalidArgument: names the argument that is out of bounds, unknown or of the wrong kind.
+    """
+    if not isinstance(scope, RetrievalScope):
+        raise ScopeError(f"scope must be a RetrievalScope, got {type(scope).__name__}: nothing is searched", "scope")
+    return clean_query(query), check_whole(top_k, "top_k", MAX_TOP_K), check_filters(filters)
