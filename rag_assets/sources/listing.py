@@ -16,6 +16,7 @@ NOINDEX = "the page asks robots not to index it (noindex)"
 # the longer one: then the same bytes may be wanted again.
 NOINDEX_READ = "noindex:"
 NOINDEX_TOLD = f"{NOINDEX_READ}header:"
+_LARGEST = 2**63 - 1
 NAMED_SKIPPED = 200  # names kept for each reason; beyond, what is left out is counted only
 
 
@@ -27,6 +28,9 @@ class SourceFile:
     tell it, it is the time of the scan, so that the file counts as changed. `ctime_ns` and `inode` are those of its
     file system, None where it has none or they do not last. `place` is where a file of this machine was found, and
     `options` are those of its root.
+
+    Sizes and times are those that 64 bits hold: a server may say anything, and so does `touch`, and one file of the
+    year 9999 must not keep the others of its tenant from being stored.
     """
 
     uri: str
@@ -37,6 +41,12 @@ class SourceFile:
     inode: int | None = None
     place: Place | None = field(default=None, repr=False)
     options: RootOptions = field(default=DEFAULT_OPTIONS, repr=False)
+
+    def __post_init__(self) -> None:
+        for name in ("size", "mtime_ns", "ctime_ns"):
+            value = getattr(self, name)
+            if value is not None and not -_LARGEST <= value <= _LARGEST:
+                object.__setattr__(self, name, max(-_LARGEST, min(value, _LARGEST)))
 
 
 class KnownFile(Protocol):

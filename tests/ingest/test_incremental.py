@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -387,3 +388,16 @@ def test_the_order_in_which_roots_are_read_does_not_change_what_is_served(
         served.append(sorted(contents(database)))
         database.close()
     assert served[0] == served[1]
+
+
+@pytest.mark.parametrize("year", [-9000, 1, 2263, 9999, 50_000])
+def test_a_file_of_any_time_is_read_and_keeps_no_other_from_it(database: Database, root: Path, year: int) -> None:
+    ingested(database, root, "acme", {"a.md": "The pump."})
+    write_files(root, {"acme/b.md": "The valve.", "acme/c.md": "The hose."})
+    seconds = int((year - 1970) * 365.2425 * 86_400)
+    os.utime(root / "acme" / "b.md", (seconds, seconds))
+    assert work(again(database))[0] == 2
+    assert len(contents(database)) == 3
+    assert work(again(database))[0] == 0, "it is the same file"
+    rewrite(root / "acme" / "b.md", "The vault.")
+    assert work(again(database))[0] == 1

@@ -126,3 +126,26 @@ def test_a_run_for_a_file_asks_no_site_that_is_not_due(database: Database, site:
     site.asked.clear()
     sync_sources(database, "acme")
     assert site.asked != [], "who asks for it has all roots scanned"
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Last-Modified": "Fri, 31 Dec 9999 23:59:59 GMT"},
+        {"Last-Modified": "Mon, 01 Jan 0001 00:00:00 GMT"},
+        {"Content-Length": "99999999999999999999"},
+    ],
+)
+@pytest.mark.parametrize("lastmod", ["", "9999-12-31", "0001-01-01"])
+def test_a_page_that_tells_an_impossible_size_or_time_keeps_no_other_from_being_read(
+    database: Database, site: Site, headers: dict[str, str], lastmod: str
+) -> None:
+    site.pages["/good"], site.pages["/odd"] = Page(b"<p>One pump"), Page(b"<p>Two pumps", headers=headers)
+    entries = f"<url><loc>{site.url}/good</loc></url><url><loc>{site.url}/odd</loc><lastmod>{lastmod}</lastmod></url>"
+    site.pages["/sitemap.xml"] = Page(f"<urlset>{entries}</urlset>".encode())
+    _start(database, f"{site.url}/sitemap.xml")
+    assert "One pump" in _contents(database)
+    site.pages["/good"] = Page(b"<p>Three pumps")
+    _again(database)
+    assert "Three pumps" in _contents(database)
+    assert look_at(database, "acme").works == []
