@@ -19,7 +19,7 @@ from rag_assets.ingest.chunks import CutSource, cut_source
 from rag_assets.ingest.dry_sync import NOWHERE, ScannedRoot, look_ahead, space_of
 from rag_assets.ingest.losses import RecordLosses, find_gone, lost_files, sources_before
 from rag_assets.ingest.repeated_pages import Pages
-from rag_assets.ingest.root_changes import RootChanges, decide
+from rag_assets.ingest.root_changes import RootChanges, decide, left_out_before
 from rag_assets.ingest.staging import FileRead, read_file
 from rag_assets.printing import counted, duration
 from rag_assets.progress import stage
@@ -258,6 +258,7 @@ def _scan(connection: Connection, root: Root, plan: Plan, covered: set[str]) -> 
     plan.skipped += sum(listing.skipped_counts.values())
     plan.unreadable += [(error.path, error.message) for error in listing.errors]
     changes = decide(listing, known, covered)
+    plan.skipped += len(left_out_before(listing, changes, known))
     covered |= {file.uri for file in listing.files}
     return _Scan(root, known, listing, changes)
 

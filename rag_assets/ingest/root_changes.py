@@ -11,6 +11,7 @@ from itertools import islice
 from rag_assets.documents.names import is_web
 from rag_assets.documents.registry import PARSER_VERSION, supported
 from rag_assets.settings import load_settings
+from rag_assets.sources.listing import NOINDEX, NOINDEX_READ
 from rag_assets.sources.scan import RootListing, SourceFile
 from rag_assets.store.roots import Root, Skipped
 from rag_assets.store.sources import FileState, hash_uri
@@ -111,12 +112,21 @@ _EXAMPLES = 5
 _REMOTE_EVERY_S = 900
 
 
-def skipped_by_reason(listing: RootListing) -> dict[str, Skipped]:
-    """What of a root is not read, by reason, with the first files and folders."""
-    return {
+def skipped_by_reason(listing: RootListing, noindex: Sequence[str] = ()) -> dict[str, Skipped]:
+    """What of a root is not read, by reason, with the first files and folders; `noindex` are pages that ask for it."""
+    found = {
         reason: Skipped(count=count, examples=tuple(islice(_named(listing, reason), _EXAMPLES)))
         for reason, count in listing.skipped_counts.items()
     }
+    if noindex:
+        found[NOINDEX] = Skipped(count=len(noindex), examples=tuple(sorted(noindex)[:_EXAMPLES]))
+    return found
+
+
+def left_out_before(listing: RootListing, changes: RootChanges, known: Mapping[str, FileState]) -> list[str]:
+    """The pages that were left out when they were last read, as they ask for it, and are as they were."""
+    left_out = {uri for uri in changes.kept if known[uri].checksum.startswith(NOINDEX_READ)}
+    return [file.path_in_root for file in listing.files if file.uri in left_out]
 
 
 def _named(listing: RootListing, reason: str) -> Iterator[str]:

@@ -16,6 +16,7 @@ from rag_assets.ingest.root_changes import (
     interval_s,
     is_due,
     is_remote,
+    left_out_before,
     skipped_by_reason,
 )
 from rag_assets.ingest.staging import FileRead, is_batch, is_same, read_file, staged_sources, stays_forgotten
@@ -29,6 +30,7 @@ from rag_assets.store.forgetting import confirm_forgotten
 from rag_assets.store.roots import (
     Root,
     RootScan,
+    Skipped,
     count_sources,
     hold_sources,
     list_roots,
@@ -136,14 +138,20 @@ def _sync_root(database: Database, root: Root, report: SyncReport, covered: set[
     report.no_text += losses.emptied
     if losses.held is not None:
         report.held.append(HeldLoss(root.tenant, root.bot, shown(root.uri), losses.held))
-    _record(database, root, listing, changes, losses, report)
+    skipped = skipped_by_reason(listing, [*left_out_before(listing, changes, known), *reader.left_out])
+    _record(database, root, listing, changes, losses, skipped, report)
 
 
 def _record(
-    database: Database, root: Root, listing: RootListing, changes: RootChanges, losses: Losses, report: SyncReport
+    database: Database,
+    root: Root,
+    listing: RootListing,
+    changes: RootChanges,
+    losses: Losses,
+    skipped: dict[str, Skipped],
+    report: SyncReport,
 ) -> None:
     """Note what the scan has found."""
-    skipped = skipped_by_reason(listing)
     for reason, one in skipped.items():
         report.skipped[reason] = report.skipped.get(reason, 0) + one.count
     with database.work(root.tenant) as connection:
@@ -179,6 +187,7 @@ class _Reader:
     def __init__(self, database: Database, root: Root, report: SyncReport, media: bool, losses: RecordLosses) -> None:
         self._database, self._root, self._report, self._media = database, root, report, media
         self._losses = losses
+        self.left_out: list[str] = []  # pages that ask for it
         self._batch: list[FileRead] = []
 
     def read(self, file: SourceFile, known: FileState | None) -> None:
@@ -186,6 +195,8 @@ class _Reader:
         read = read_file(file, known)
         self._report.bytes_read += read.size
         self._batch.append(read)
+        if read.left_out:
+            self.left_out.append(file.path_in_root)
         if is_batch(self._batch):
             self.flush()
 

@@ -11,6 +11,7 @@ import pytest
 from rag_assets.automation.pending import look_at
 from rag_assets.ingest.run import IngestReport, ingest
 from rag_assets.ingest.staging import read_file
+from rag_assets.sources.listing import NOINDEX
 from rag_assets.sources.options import RootOptions
 from rag_assets.sources.scan import scan_root
 from rag_assets.store.database import Database
@@ -87,14 +88,27 @@ def test_a_page_that_comes_to_ask_goes_away_and_makes_no_more_work(
     _again(database)
     assert _served(database) == ["One pump"]
     site.pages["/page"] = asking
-    assert _again(database).sources.deleted == 1
+    report = _again(database)
+    assert (report.sources.deleted, report.sources.skipped) == (1, {NOINDEX: 1})
     assert _served(database) == []
     for _ in range(2):
         assert look_at(database, "acme").works == []
-        assert _again(database).sources.changes == 0
+        report = _again(database)
+        assert (report.sources.changes, report.sources.skipped) == (0, {NOINDEX: 1})
     site.pages["/page"] = Page(b"<p>Two pumps")
     _again(database)
     assert _served(database) == ["Two pumps"]
+
+
+@pytest.mark.parametrize("asking", [_meta("noindex"), _header("noindex")], ids=["meta", "header"])
+def test_pages_that_ask_for_it_are_counted_from_the_first_scan_on(database: Database, site: Site, asking: Page) -> None:
+    listed = "".join(f"<url><loc>{site.url}/{name}</loc></url>" for name in ("one", "two", "three"))
+    site.pages |= {"/one": asking, "/two": Page(b"<p>One pump"), "/three": asking}
+    site.pages["/sitemap.xml"] = Page(f"<urlset>{listed}</urlset>".encode())
+    add_tenant(database, "acme", "support")
+    add_root(database, "acme", "support", f"{site.url}/sitemap.xml")
+    for _ in range(3):
+        assert _again(database).sources.skipped == {NOINDEX: 2}
 
 
 SERVED = b"<html><head><title>Pumps</title></head><p>One pump"

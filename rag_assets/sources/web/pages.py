@@ -13,7 +13,6 @@ from rag_assets.documents.registry import choose
 from rag_assets.errors import InvalidArgument, RootUnreadable, SourceError, UnsupportedFormat
 from rag_assets.sources.deadline import Deadline, scanning
 from rag_assets.sources.listing import (
-    NOINDEX,
     NOINDEX_READ,
     NOINDEX_TOLD,
     Findings,
@@ -123,7 +122,6 @@ class _WebScan:
 
     def _asks_not_to_be_indexed(self, url: str, known: KnownFile | None) -> None:
         """Have the page read unless it was left out before: the reader takes away what is known of it."""
-        self._findings.skip(public_name(url), NOINDEX)
         if known and known.checksum.startswith(NOINDEX_READ):
             self._add(url, known.size, known.mtime_ns)
         else:
