@@ -68,3 +68,13 @@ def test_what_can_be_no_name_of_the_hub_is_a_path_however_it_begins(here: Path, 
         found(name)
     folder = model_in(here / name)
     assert found(name) == [(str(folder), True)]
+
+
+def test_a_folder_that_the_library_would_take_for_a_model_of_its_own_organisation_is_not_loaded(here: Path) -> None:
+    """The library runs what a folder's `modules.json` names; documents may lie where a command is run."""
+    model_in(here / "sentence-transformers" / "some-model")
+    with pytest.raises(InvalidProfile, match=r"sentence-transformers/some-model"):
+        found("some-model")
+    with pytest.raises(InvalidProfile, match=r"sentence-transformers/some-model"):
+        found("sentence-transformers/some-model")
+    assert found("organisation/some-model") == [("organisation/some-model", True)]

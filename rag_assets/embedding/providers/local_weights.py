@@ -68,11 +68,14 @@ def _packaged_folder(name: str) -> Path | None:
 def _own_folder(name: str) -> Path | None:
     folder = Path(name).expanduser()
     if not names_folder(name):
-        if folder.exists():  # which the library would take, without a word
-            raise InvalidProfile(
-                f"model {name}: is it the hub's, or the folder of that name in {Path.cwd()}? Name the folder as "
-                f"./{name}, or by its whole path; for the hub's model start in another directory"
-            )
+        # The library would take a folder of that name without a word, and run what it says; it also looks for a name
+        # without an organisation under that of its own models.
+        for taken in (name, f"sentence-transformers/{name}"):
+            if Path(taken).exists():
+                raise InvalidProfile(
+                    f"model {name}: is it the hub's, or the folder {taken} in {Path.cwd()}? Name the folder as "
+                    f"./{taken}, or by its whole path; for the hub's model start in another directory"
+                )
         return None
     if not folder.is_dir():
         raise InvalidProfile(f"model {name}: there is no such folder")
