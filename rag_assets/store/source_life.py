@@ -98,18 +98,22 @@ def find_sources(connection: Connection, tenant: str, bot: str, name: str, uri: 
         one for one in found if name in (str(one.id), one.name, one.external_id, part_name(one.file, one.place or ""))
     ]
     exact += [one for one in found if one.external_id == uri and one not in exact]
-    files = [one for one in found if name == one.file or one.external_id.partition("#")[0] == uri]
+    files = [one for one in found if name == one.file or _file_of(one) == uri]
     if len(exact) == 1:
         return [one for one in found if _is_in(one, exact[0])]
-    if files and not exact:
-        return files
-    if (
-        not exact
-        and len({one.file for one in found}) == 1
-        and (len(found) == 1 or name.lower() in found[0].file.lower())
-    ):
-        return found
-    raise UsageError(_unclear(connection, tenant, bot, name, exact or found))
+    meant = files or found
+    # Files of the same name under two roots are two: what is named is forgotten, too.
+    if not exact and len(set(map(_file_of, meant))) == 1 and (files or len(found) == 1 or _is_part(name, found[0])):
+        return meant
+    raise UsageError(_unclear(connection, tenant, bot, name, exact or meant))
+
+
+def _file_of(one: NamedSource) -> str:
+    return one.external_id.partition("#")[0]
+
+
+def _is_part(name: str, one: NamedSource) -> bool:
+    return name.lower() in one.file.lower()
 
 
 def _is_in(one: NamedSource, outer: NamedSource) -> bool:

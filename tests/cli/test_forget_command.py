@@ -7,8 +7,10 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from rag_assets.ingest.run import ingest
 from rag_assets.settings import load_settings
-from rag_assets.store.database import with_database
+from rag_assets.store.database import Database, with_database
+from rag_assets.store.roots import add_root
 from rag_assets.store.server import running_url
 from tests.support.command_line import Rag
 
@@ -93,3 +95,23 @@ def test_previews_in_the_history_of_runs_go_along_where_that_is_wanted(
     assert not any("Dagster" in one for one in answer["stays"])
     rag.json("ingest", "--tenant", tenant, "--bot", "b")
     assert _found(rag, tenant) == {"returns.txt"}
+
+
+@pytest.mark.parametrize("name", ["faq.csv", "faq"])
+def test_a_file_of_the_same_name_under_another_root_is_never_forgotten_along(
+    rag: Rag, filled: str, documents: Path, tmp_path: Path, name: str
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    for folder, answer in ((documents, "At nine."), (other, "At ten.")):
+        (folder / "faq.csv").write_text(f"question,answer\nWhen does it open?,{answer}\nIs it far?,No.\n")
+    database = Database.from_settings()
+    add_root(database, filled, "b", str(other))
+    ingest(database, filled, "b", "tiny")
+    database.close()
+    words = ("--tenant", filled, "--bot", "b", "--yes")
+    kind, message = rag.error("forget", name, *words)
+    assert (kind, "4 sources" in message) == ("UsageError", True)
+    assert len(rag.json("forget", str(other / "faq.csv"), *words)["sources"]) == 2
+    listed = rag.json("sources", "--tenant", filled, "--bot", "b", "--like", "faq")["sources"]
+    assert {(one["root"], one["status"]) for one in listed} == {(str(other), "forgotten"), (str(documents), "ready")}
