@@ -11,6 +11,7 @@ import pytest
 
 from rag_assets.errors import InvalidArgument
 from rag_assets.retrieval import HybridRetriever, RetrievalScope, open_scope
+from rag_assets.retrieval.arguments import check_filters
 from rag_assets.store.database import Database
 from tests.support.scopes import set_scope
 from tests.support.worlds import ingested
@@ -113,3 +114,9 @@ def test_a_filter_that_is_nested_too_deep_is_refused(world: Database, scope: Ret
         nested = [nested]
     with pytest.raises(InvalidArgument, match="filters"):
         HybridRetriever(world).search("valve", scope, filters={"metadata": {"x": nested}})
+
+
+@pytest.mark.parametrize("filters", [{"metadata": {"a": "x" * 9_000_000}}, {"locales": ["x" * 100] * 100_000}])
+def test_filters_that_would_hold_up_the_database_are_refused_before_it_is_asked(filters: dict[str, Any]) -> None:
+    with pytest.raises(InvalidArgument, match=r"^filters: they are longer than 8,000,000 characters"):
+        check_filters(filters)
