@@ -972,6 +972,10 @@ FOR UPDATE OF s
 -- The mean length in words of some texts, as the profile's language counts them.
 SELECT avg(rag.lexical_length(to_tsvector(%(language)s::regconfig, words))) FROM unnest(%(texts)s::text[]) AS words
 
+-- private_sources --
+-- Those of the profile's space that only one user may see.
+SELECT rag.private_sources(%(profile)s)
+
 -- average_length --
 -- The mean length that the profile's BM25 weights assume; null before the first publication.
 SELECT average_length FROM rag.index_state WHERE embedding_profile_id = %(profile)s
@@ -1074,12 +1078,12 @@ SELECT count(*) FROM rag.knowledge_chunks WHERE embedding_profile_id = {profile}
 SELECT count(*) FROM rag.source_profiles WHERE embedding_profile_id = %(profile)s AND status = 'ready'
 
 -- chunks_since_statistics --
--- How many chunks there are, and how many of them lexemes were not counted in.
+-- How many shared chunks there are, and how many of them lexemes were not counted in.
 SELECT count(*) AS chunks,
        count(*) FILTER (WHERE i.statistics_at IS NULL OR c.created_at >= i.statistics_at) AS uncounted
 FROM rag.knowledge_chunks c
 JOIN rag.index_state i ON i.embedding_profile_id = c.embedding_profile_id
-WHERE c.embedding_profile_id = {profile}
+WHERE c.embedding_profile_id = {profile} AND c.source_id NOT IN (SELECT rag.private_sources({profile}))
 
 -- index_state --
 -- What the profile's statistics and indexes were made of.
@@ -1103,15 +1107,16 @@ ORDER BY relname
 DELETE FROM rag.lexeme_stats WHERE embedding_profile_id = %(profile)s
 
 -- count_lexemes --
--- In how many chunks each lexeme stands.
+-- In how many shared chunks each lexeme stands: a score that depended on private ones would tell what is in them.
 INSERT INTO rag.lexeme_stats (embedding_profile_id, tenant_id, lexeme, chunk_count)
 SELECT {profile}, %(tenant)s, word, ndoc
-FROM ts_stat('SELECT fts FROM rag.knowledge_chunks WHERE embedding_profile_id = {profile}')
+FROM ts_stat('SELECT fts FROM rag.knowledge_chunks
+              WHERE embedding_profile_id = {profile} AND source_id NOT IN (SELECT rag.private_sources({profile}))')
 
 -- measured_length --
 -- Of what has words: a file that is embedded beside its text has none of its own.
 SELECT avg(rag.lexical_length(fts)) FROM rag.knowledge_chunks TABLESAMPLE BERNOULLI (%(percent)s) REPEATABLE (1)
-WHERE embedding_profile_id = {profile} AND fts <> ''
+WHERE embedding_profile_id = {profile} AND fts <> '' AND source_id NOT IN (SELECT rag.private_sources({profile}))
 
 -- reweigh_chunks --
 -- All chunks, for another mean length.
@@ -1135,8 +1140,9 @@ UPDATE rag.index_state SET ef_search = %(ef_search)s, recall_at_10 = %(recall)s,
 WHERE embedding_profile_id = %(profile)s
 
 -- sample_vectors --
--- The same ones each time, spread over all chunks.
-SELECT embedding FROM rag.knowledge_chunks WHERE embedding_profile_id = {profile}
+-- The same ones each time, spread over all shared chunks.
+SELECT embedding FROM rag.knowledge_chunks
+WHERE embedding_profile_id = {profile} AND source_id NOT IN (SELECT rag.private_sources({profile}))
 ORDER BY md5(id::text) LIMIT %(limit)s
 
 -- profile_for_search --

@@ -597,6 +597,16 @@ END $_$;
 
 ALTER FUNCTION rag.places_of_texts(profile rag.embedding_profiles, chunks uuid[], source_condition text) OWNER TO rag_search;
 
+CREATE FUNCTION rag.private_sources(profile bigint) RETURNS SETOF uuid
+    LANGUAGE sql STABLE
+    AS $$
+    SELECT s.id
+    FROM rag.knowledge_sources s JOIN rag.embedding_profiles p ON p.knowledge_space_id = s.knowledge_space_id
+    WHERE p.id = profile AND s.scope_type = 'user'
+$$;
+
+ALTER FUNCTION rag.private_sources(profile bigint) OWNER TO rag_owner;
+
 CREATE FUNCTION rag.profile_in_scope() RETURNS rag.embedding_profiles
     LANGUAGE sql STABLE
     AS $$
@@ -1970,6 +1980,9 @@ REVOKE ALL ON FUNCTION rag.passages_of(profile rag.embedding_profiles, ranking r
 GRANT ALL ON FUNCTION rag.place_of(source rag.knowledge_sources, OUT file text, OUT place text) TO rag_ingest;
 
 REVOKE ALL ON FUNCTION rag.places_of_texts(profile rag.embedding_profiles, chunks uuid[], source_condition text) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION rag.private_sources(profile bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION rag.private_sources(profile bigint) TO rag_ingest;
 
 REVOKE ALL ON FUNCTION rag.profile_in_scope() FROM PUBLIC;
 

@@ -60,7 +60,9 @@ def publish_chunks(database: Database, profiles: Sequence[BuiltProfile], chunks:
         mine = chunks.filter(pc.equal(chunks["profile_id"], built.id))
         publisher = Publisher(database, built)
         words = pc.coalesce(mine["words"], mine["content"])
-        publisher.assume_length(words.filter(pc.not_equal(words, "")).to_pylist())
+        has_words = pc.not_equal(words, "")
+        sources = mine["source_id"].filter(has_words).to_pylist()
+        publisher.assume_length(list(zip(sources, words.filter(has_words).to_pylist(), strict=True)))
         _publish_all(publisher, built, mine, report)
         if repeats := duplicate_versions(database, built):
             report.duplicates += publisher.publish(repeats).sources

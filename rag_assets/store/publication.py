@@ -114,13 +114,16 @@ class Publisher:
         """Whose sources are published."""
         return self._built.bot
 
-    def assume_length(self, texts: Sequence[str]) -> None:
-        """Fix the mean chunk length of a fresh profile from what is about to be published in it."""
+    def assume_length(self, texts: Sequence[tuple[str, str]]) -> None:
+        """Fix the mean chunk length of a fresh profile from what is about to be published in it, of shared sources if
+        there are any: pairs of a source's id and a text of it."""
         with self._begun() as transaction:
             if transaction.scalar("average_length") is not None or not texts:
                 return
-            step = max(1, len(texts) // _SAMPLE)
-            sample = [lexical_text(text) for text in texts[::step]]
+            private = {str(source) for source in transaction.scalars("private_sources")}
+            counted = [text for source, text in texts if source not in private] or [text for _, text in texts]
+            step = max(1, len(counted) // _SAMPLE)
+            sample = [lexical_text(text) for text in counted[::step]]
             length = transaction.scalar("sample_length", texts=sample)
             transaction.execute("set_average_length", length=float(length or 1))
 
