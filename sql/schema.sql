@@ -264,6 +264,35 @@ $$;
 
 ALTER FUNCTION rag.enqueued_tokens(my_route text) OWNER TO rag_owner;
 
+CREATE FUNCTION rag.filled_list(listed rag.candidates, is_dense boolean, profile rag.embedding_profiles, query_vector public.vector, query rag.lexical_query, depth integer, source_condition text, exact boolean, at_least integer) RETURNS rag.candidates
+    LANGUAGE plpgsql STABLE
+    AS $$
+DECLARE
+    next_part rag.candidates := listed;
+    firsts rag.first_chunks;
+    how_many int := depth;
+    condition text;
+BEGIN
+    WHILE coalesce(cardinality(next_part.ids), 0) >= how_many LOOP
+        firsts := rag.first_of_texts(profile, listed.ids, at_least);
+        EXIT WHEN cardinality(firsts.ids) >= at_least;
+        SELECT array_agg(l.id ORDER BY l.place), array_agg(l.score ORDER BY l.place) INTO listed
+        FROM unnest(listed.ids, listed.scores) WITH ORDINALITY AS l (id, score, place)
+        WHERE l.id = ANY (firsts.ids);
+        condition := source_condition || format(' AND rag.text_id(c.content) <> ALL (%L::uuid[])', firsts.texts);
+        how_many := least(how_many * 4, 1000);
+        IF is_dense THEN
+            next_part := rag.dense_candidates(profile, query_vector, how_many, condition, exact);
+        ELSE
+            next_part := rag.lexical_candidates(profile, query, how_many, condition);
+        END IF;
+        listed := ROW(listed.ids || next_part.ids, listed.scores || next_part.scores)::rag.candidates;
+    END LOOP;
+    RETURN listed;
+END $$;
+
+ALTER FUNCTION rag.filled_list(listed rag.candidates, is_dense boolean, profile rag.embedding_profiles, query_vector public.vector, query rag.lexical_query, depth integer, source_condition text, exact boolean, at_least integer) OWNER TO rag_search;
+
 CREATE FUNCTION rag.first_of_texts(profile rag.embedding_profiles, chunks uuid[], at_least integer) RETURNS rag.first_chunks
     LANGUAGE plpgsql STABLE
     AS $_$
@@ -486,16 +515,24 @@ CREATE FUNCTION rag.lexical_length(fts tsvector) RETURNS bigint
 
 ALTER FUNCTION rag.lexical_length(fts tsvector) OWNER TO rag_owner;
 
-CREATE FUNCTION rag.listed_texts(listed rag.candidates, is_dense boolean, profile rag.embedding_profiles, query_vector public.vector, query rag.lexical_query, depth integer, source_condition text, exact boolean, at_least integer) RETURNS rag.candidates
+CREATE FUNCTION rag.listed_texts(is_dense boolean, profile rag.embedding_profiles, query_vector public.vector, query rag.lexical_query, depth integer, source_condition text, exact boolean, at_least integer) RETURNS rag.candidates
     LANGUAGE plpgsql STABLE
     AS $$
 DECLARE
-    next_part rag.candidates := listed;
+    listed rag.candidates;
+    next_part rag.candidates;
     firsts rag.first_chunks;
     how_many int := depth;
-    condition text;
+    condition text := source_condition;
 BEGIN
-    WHILE coalesce(cardinality(next_part.ids), 0) >= how_many LOOP
+    LOOP
+        IF is_dense THEN
+            next_part := rag.dense_candidates(profile, query_vector, how_many, condition, exact);
+        ELSE
+            next_part := rag.lexical_candidates(profile, query, how_many, condition);
+        END IF;
+        listed := ROW(listed.ids || next_part.ids, listed.scores || next_part.scores)::rag.candidates;
+        EXIT WHEN at_least = 0 OR coalesce(cardinality(next_part.ids), 0) < how_many;
         firsts := rag.first_of_texts(profile, listed.ids, at_least);
         EXIT WHEN cardinality(firsts.ids) >= at_least;
         SELECT array_agg(l.id ORDER BY l.place), array_agg(l.score ORDER BY l.place) INTO listed
@@ -503,17 +540,11 @@ BEGIN
         WHERE l.id = ANY (firsts.ids);
         condition := source_condition || format(' AND rag.text_id(c.content) <> ALL (%L::uuid[])', firsts.texts);
         how_many := least(how_many * 4, 1000);
-        IF is_dense THEN
-            next_part := rag.dense_candidates(profile, query_vector, how_many, condition, exact);
-        ELSE
-            next_part := rag.lexical_candidates(profile, query, how_many, condition);
-        END IF;
-        listed := ROW(listed.ids || next_part.ids, listed.scores || next_part.scores)::rag.candidates;
     END LOOP;
     RETURN listed;
 END $$;
 
-ALTER FUNCTION rag.listed_texts(listed rag.candidates, is_dense boolean, profile rag.embedding_profiles, query_vector public.vector, query rag.lexical_query, depth integer, source_condition text, exact boolean, at_least integer) OWNER TO rag_search;
+ALTER FUNCTION rag.listed_texts(is_dense boolean, profile rag.embedding_profiles, query_vector public.vector, query rag.lexical_query, depth integer, source_condition text, exact boolean, at_least integer) OWNER TO rag_search;
 
 CREATE FUNCTION rag.passages_of(profile rag.embedding_profiles, ranking rag.ranking, also_at jsonb[], top_k integer, source_condition text, copies boolean) RETURNS rag.passages
     LANGUAGE plpgsql STABLE
@@ -743,8 +774,8 @@ BEGIN
         RETURN;
     END IF;
     lists := ROW(
-        rag.listed_texts(dense, true, profile, query_vector, query, depth, source_condition, exact, top_k),
-        rag.listed_texts(lexical, false, profile, query_vector, query, depth, source_condition, exact, top_k));
+        rag.filled_list(dense, true, profile, query_vector, query, depth, source_condition, exact, top_k),
+        rag.filled_list(lexical, false, profile, query_vector, query, depth, source_condition, exact, top_k));
     IF lists.dense IS DISTINCT FROM dense OR lists.lexical IS DISTINCT FROM lexical THEN
         ranking := rag.ranked(mode, profile, query_vector, query, lists.dense, lists.lexical, dense_weight, fusion);
     END IF;
@@ -1952,6 +1983,8 @@ REVOKE ALL ON FUNCTION rag.dense_candidates(profile rag.embedding_profiles, quer
 REVOKE ALL ON FUNCTION rag.enqueued_tokens(my_route text) FROM PUBLIC;
 GRANT ALL ON FUNCTION rag.enqueued_tokens(my_route text) TO rag_ingest;
 
+REVOKE ALL ON FUNCTION rag.filled_list(listed rag.candidates, is_dense boolean, profile rag.embedding_profiles, query_vector public.vector, query rag.lexical_query, depth integer, source_condition text, exact boolean, at_least integer) FROM PUBLIC;
+
 REVOKE ALL ON FUNCTION rag.first_of_texts(profile rag.embedding_profiles, chunks uuid[], at_least integer) FROM PUBLIC;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.source_documents TO rag_ingest;
@@ -1973,7 +2006,7 @@ GRANT SELECT ON TABLE rag.knowledge_sources TO rag_app;
 
 REVOKE ALL ON FUNCTION rag.lexical_candidates(profile rag.embedding_profiles, query rag.lexical_query, how_many integer, source_condition text) FROM PUBLIC;
 
-REVOKE ALL ON FUNCTION rag.listed_texts(listed rag.candidates, is_dense boolean, profile rag.embedding_profiles, query_vector public.vector, query rag.lexical_query, depth integer, source_condition text, exact boolean, at_least integer) FROM PUBLIC;
+REVOKE ALL ON FUNCTION rag.listed_texts(is_dense boolean, profile rag.embedding_profiles, query_vector public.vector, query rag.lexical_query, depth integer, source_condition text, exact boolean, at_least integer) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION rag.passages_of(profile rag.embedding_profiles, ranking rag.ranking, also_at jsonb[], top_k integer, source_condition text, copies boolean) FROM PUBLIC;
 

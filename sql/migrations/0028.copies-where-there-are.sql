@@ -49,9 +49,9 @@ BEGIN
 END $$;
 
 -- One of the two lists as it was found, or where copies fill it, each of them left out but the first, and the list
--- continued with texts that it does not hold, until it has at least so many if there are as many.
-DROP FUNCTION rag.listed_texts;
-CREATE FUNCTION rag.listed_texts(
+-- continued with texts that it does not hold, until it has at least so many if there are as many. What it replaces,
+-- rag.listed_texts, stays for searches that have begun by now.
+CREATE FUNCTION rag.filled_list(
     listed rag.candidates, is_dense boolean, profile rag.embedding_profiles, query_vector vector,
     query rag.lexical_query, depth int, source_condition text, exact boolean, at_least int
 ) RETURNS rag.candidates LANGUAGE plpgsql STABLE AS $$
@@ -109,9 +109,9 @@ BEGIN
 END $$;
 
 GRANT CREATE ON SCHEMA rag TO rag_search;
-REVOKE EXECUTE ON FUNCTION rag.passages_of, rag.listed_texts, rag.ranked FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION rag.passages_of, rag.filled_list, rag.ranked FROM PUBLIC;
 ALTER FUNCTION rag.passages_of OWNER TO rag_search;
-ALTER FUNCTION rag.listed_texts OWNER TO rag_search;
+ALTER FUNCTION rag.filled_list OWNER TO rag_search;
 ALTER FUNCTION rag.ranked OWNER TO rag_search;
 SET LOCAL ROLE rag_search;
 
@@ -167,8 +167,8 @@ BEGIN
         RETURN;
     END IF;
     lists := ROW(
-        rag.listed_texts(dense, true, profile, query_vector, query, depth, source_condition, exact, top_k),
-        rag.listed_texts(lexical, false, profile, query_vector, query, depth, source_condition, exact, top_k));
+        rag.filled_list(dense, true, profile, query_vector, query, depth, source_condition, exact, top_k),
+        rag.filled_list(lexical, false, profile, query_vector, query, depth, source_condition, exact, top_k));
     IF lists.dense IS DISTINCT FROM dense OR lists.lexical IS DISTINCT FROM lexical THEN
         ranking := rag.ranked(mode, profile, query_vector, query, lists.dense, lists.lexical, dense_weight, fusion);
     END IF;
