@@ -1087,7 +1087,7 @@ WHERE c.embedding_profile_id = {profile} AND c.source_id NOT IN (SELECT rag.priv
 
 -- index_state --
 -- What the profile's statistics and indexes were made of.
-SELECT average_length, chunks_at_statistics, chunks_at_hnsw
+SELECT average_length, chunks_at_statistics, chunks_at_hnsw, counts_shared_only
 FROM rag.index_state WHERE embedding_profile_id = %(profile)s
 
 -- lexeme_count --
@@ -1126,7 +1126,7 @@ WHERE embedding_profile_id = {profile}
 -- statistics_refreshed --
 -- What the statistics were counted over, and what fusion takes for unrelated.
 UPDATE rag.index_state SET chunks_at_statistics = %(chunks)s, average_length = %(length)s,
-    dense_floor = %(dense_floor)s, statistics_at = now(), updated_at = now()
+    dense_floor = %(dense_floor)s, statistics_at = now(), counts_shared_only = true, updated_at = now()
 WHERE embedding_profile_id = %(profile)s
 
 -- hnsw_built --

@@ -1216,6 +1216,7 @@ CREATE TABLE rag.index_state (
     ef_search integer DEFAULT 100 NOT NULL,
     recall_at_10 double precision,
     updated_at timestamp with time zone DEFAULT now() NOT NULL,
+    counts_shared_only boolean DEFAULT false NOT NULL,
     CONSTRAINT index_state_ef_search_check CHECK (((ef_search >= 1) AND (ef_search <= 1000)))
 );
 

@@ -81,6 +81,7 @@ class _IndexState:
     average_length: float | None
     chunks_at_statistics: int
     chunks_at_hnsw: int
+    counts_shared_only: bool
 
 
 @dataclass(frozen=True)
@@ -137,7 +138,8 @@ def _refresh_statistics(
     chunks, come = counted["chunks"], counted["uncounted"]
     gone = max(state.chunks_at_statistics - (chunks - come), 0)
     # An edit is one chunk gone and one come: the number alone would never show it.
-    if come + gone == 0 or come + gone < REFRESH_SHARE * state.chunks_at_statistics:
+    few = come + gone == 0 or come + gone < REFRESH_SHARE * state.chunks_at_statistics
+    if few and (state.counts_shared_only or not state.chunks_at_statistics):
         return chunks, assumed, 0, False
     percent = 100.0 if chunks <= _LENGTH_SAMPLE else 100.0 * _LENGTH_SAMPLE / chunks
     length = float(scalar(connection, _compose("measured_length", built), {"percent": percent}) or 1.0)
@@ -152,7 +154,7 @@ def _refresh_statistics(
         query("statistics_refreshed"),
         {**values, "chunks": chunks, "length": kept, "dense_floor": dense_floor(sample)},
     )
-    return chunks, kept, come + gone, rebuilt
+    return chunks, kept, max(come + gone, 1), rebuilt
 
 
 def _index_state(connection: Connection, built: BuiltProfile) -> _IndexState:
