@@ -53,6 +53,10 @@ if TYPE_CHECKING:
     )
     from rag_assets.ingest.run import IngestReport, ingest
     from rag_assets.retrieval.protocol import Retriever
+    from rag_assets.retrieval.reranked import RerankedRetriever
+    from rag_assets.retrieval.rerankers.bi_encoder import BiEncoderReranker
+    from rag_assets.retrieval.rerankers.cross_encoder import CrossEncoderReranker
+    from rag_assets.retrieval.rerankers.protocol import Reranker, Scores
     from rag_assets.retrieval.results import Retrieval, RetrievalResult
     from rag_assets.retrieval.retrievers import DenseRetriever, HybridRetriever, LexicalRetriever
     from rag_assets.retrieval.scope import RetrievalScope, aopen_scope, open_scope
@@ -60,10 +64,12 @@ if TYPE_CHECKING:
     from rag_assets.store.database import Database
 
 __all__ = [
+    "BiEncoderReranker",
     "Block",
     "Chunk",
     "ChunkingSpec",
     "CostCeilingReached",
+    "CrossEncoderReranker",
     "Database",
     "DatabaseFailed",
     "DatabaseRefused",
@@ -86,6 +92,8 @@ __all__ = [
     "ProviderUnavailable",
     "RagError",
     "Record",
+    "RerankedRetriever",
+    "Reranker",
     "Retrieval",
     "RetrievalResult",
     "RetrievalScope",
@@ -93,6 +101,7 @@ __all__ = [
     "RootMoved",
     "RootUnreadable",
     "ScopeError",
+    "Scores",
     "Settings",
     "SourceError",
     "TextRefused",
@@ -117,9 +126,11 @@ __all__ = [
 
 # Where each name is at home, but for the errors. `ingest` has its place in the package of that name, which is called.
 _HOMES = {
+    "BiEncoderReranker": "retrieval.rerankers.bi_encoder",
     "Block": "documents.model",
     "Chunk": "documents.model",
     "ChunkingSpec": "chunking",
+    "CrossEncoderReranker": "retrieval.rerankers.cross_encoder",
     "Database": "store.database",
     "DenseRetriever": "retrieval.retrievers",
     "Document": "documents.model",
@@ -128,10 +139,13 @@ _HOMES = {
     "IngestReport": "ingest.run",
     "LexicalRetriever": "retrieval.retrievers",
     "Record": "documents.model",
+    "RerankedRetriever": "retrieval.reranked",
+    "Reranker": "retrieval.rerankers.protocol",
     "Retrieval": "retrieval.results",
     "RetrievalResult": "retrieval.results",
     "RetrievalScope": "retrieval.scope",
     "Retriever": "retrieval.protocol",
+    "Scores": "retrieval.rerankers.protocol",
     "Settings": "settings",
     "aopen_scope": "retrieval.scope",
     "chunk_document": "chunking",

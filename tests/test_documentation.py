@@ -9,10 +9,14 @@ from pathlib import Path
 import pytest
 
 import rag_assets
+from rag_assets.embedding.providers import local_weights
+from rag_assets.retrieval.files import load_retriever
 from rag_assets.store.database import Database
 
 ROOT = Path(rag_assets.__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+RETRIEVERS = sorted((ROOT / "docs" / "retrieval").glob("*.md"))
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *RETRIEVERS]
+_FILE = re.compile(r"^```toml\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _EXAMPLE = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -43,6 +47,28 @@ def test_the_examples_of_the_api_run(elsewhere: Database) -> None:
     used = names["database"]
     assert isinstance(used, Database)
     used.close()
+
+
+@pytest.mark.parametrize("page", RETRIEVERS, ids=lambda page: page.name)
+def test_the_examples_of_a_retriever_run(page: Path, elsewhere: Database) -> None:
+    Path("handbook").mkdir()
+    Path("handbook/warranty.md").write_text(
+        "# Warranty\n\nEvery pump has a warranty of five years, from delivery on.\n"
+    )
+    Path("handbook/returns.md").write_text("# Returns\n\nGoods may be returned within thirty days.\n")
+    rag_assets.ingest(elsewhere, "acme", "support", roots=["handbook"])
+    scope = rag_assets.open_scope(elsewhere, tenant="acme", bot="support")
+    run(page, {"__name__": "retriever", "rag": rag_assets, "database": elsewhere, "scope": scope, "Path": Path})
+
+
+@pytest.mark.parametrize("page", RETRIEVERS, ids=lambda page: page.name)
+def test_the_files_of_a_retriever_make_it(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local_weights, "find_spec", lambda name: name)  # where it is not, a cross-encoder is refused
+    database = Database("postgresql://nobody@localhost:1/none")
+    for text in _FILE.findall(page.read_text(encoding="utf-8")):
+        (tmp_path / "retriever.toml").write_text(text, encoding="utf-8")
+        assert load_retriever(database, tmp_path / "retriever.toml")
+    database.close()
 
 
 def test_the_example_of_the_readme_runs(elsewhere: Database, capsys: pytest.CaptureFixture[str]) -> None:

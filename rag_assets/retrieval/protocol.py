@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from rag_assets.errors import ScopeError
+from rag_assets.errors import InvalidArgument, ScopeError
 from rag_assets.retrieval.arguments import MAX_TOP_K, check_filters, check_whole, clean_query
 from rag_assets.retrieval.results import Retrieval
 from rag_assets.retrieval.scope import RetrievalScope
@@ -89,6 +89,18 @@ def database_of(*retrievers: Retriever) -> Database | None:
     """The database that the retrievers ask; None where none of them is known to ask one."""
     found = (one.database for one in retrievers if isinstance(one, SteppedRetriever))
     return next((database for database in found if database is not None), None)
+
+
+def require_retriever(value: object, name: str) -> Retriever:
+    """`value` if it can be searched with.
+
+    Raises:
+        InvalidArgument: it is no retriever.
+    """
+    if not callable(getattr(value, "search", None)) or not callable(getattr(value, "asearch", None)):
+        raise InvalidArgument(f"{name} must be a retriever, got {value!r}", name)
+    retriever: Any = value
+    return retriever  # type: ignore[no-any-return]
 
 
 def checked(query: object, scope: object, top_k: object, filters: object) -> tuple[str, int, Mapping[str, Any]]:

@@ -95,6 +95,11 @@ class Retrieval(Sequence[RetrievalResult]):
         return len(self.results)
 
 
+def joined(*reasons: str | None) -> str | None:
+    """What several stages say in `degraded`, as one text; None where none says anything."""
+    return "; ".join(reason for reason in reasons if reason) or None
+
+
 def to_result(row: SearchRow) -> RetrievalResult:
     """A row of the database as callers get it."""
     citation = _citation(row.citation, row.canonical_url, row.source_metadata)

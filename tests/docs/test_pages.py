@@ -15,7 +15,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-PAGES = sorted([*REPOSITORY.glob("*.md"), *REPOSITORY.glob("docs/*.md"), REPOSITORY / "bench" / "README.md"])
+PAGES = sorted([*REPOSITORY.glob("*.md"), *REPOSITORY.glob("docs/**/*.md"), REPOSITORY / "bench" / "README.md"])
 PRESENT = [page for page in PAGES if page.name != "CHANGELOG.md"]  # which speaks of the past as well
 
 _FOLDERS = r"rag_assets|evals|sql|tests|bench|docs|\.ci"

@@ -16,7 +16,7 @@ from rag_assets.errors import InvalidProfile
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A current directory, for which no package is needed: nothing is loaded."""
-    monkeypatch.setattr(local_weights, "_check_installed", lambda: None)
+    monkeypatch.setattr(local_weights, "check_installed", lambda: None)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

@@ -130,7 +130,7 @@ def _check_room(profile: EmbeddingProfile, windows: TokenWindows, prefixes: Pref
 @cache
 def _load(name: str, device: str) -> _Loaded:
     """One copy of the weights in a process, however many profiles use them."""
-    model = find_model(name, lambda source, local: _construct(name, source, _device(device), local))
+    model = find_model(name, lambda source, local: _construct(name, source, usable_device(device), local))
     dimensions = model.get_embedding_dimension() or len(model.encode("size", show_progress_bar=False))
     return _Loaded(model, _plain_tokenizer(name, model), dimensions)
 
@@ -138,7 +138,7 @@ def _load(name: str, device: str) -> _Loaded:
 def _construct(name: str, source: str, device: str, local: bool) -> SentenceTransformer:
     from sentence_transformers import SentenceTransformer
 
-    with _without_progress_bars():
+    with without_progress_bars():
         try:
             return SentenceTransformer(source, device=device, local_files_only=local)
         except (ImportError, RuntimeError, ValueError, TypeError, KeyError) as error:
@@ -146,7 +146,8 @@ def _construct(name: str, source: str, device: str, local: bool) -> SentenceTran
 
 
 @contextmanager
-def _without_progress_bars() -> Iterator[None]:
+def without_progress_bars() -> Iterator[None]:
+    """What is loaded in here draws nothing on the terminal."""
     from transformers.utils import logging
 
     shown = logging.is_progress_bar_enabled()
@@ -169,7 +170,12 @@ def _plain_tokenizer(name: str, model: SentenceTransformer) -> Tokenizer:
     return copy
 
 
-def _device(wanted: str) -> str:
+def usable_device(wanted: str) -> str:
+    """The device of `RAG_DEVICE`; of `auto` the best that this machine has.
+
+    Raises:
+        UsageError: this machine has no such device.
+    """
     import torch
 
     kind = wanted.partition(":")[0]

