@@ -23,12 +23,15 @@ from rag_assets.embedding.providers.requests import (
     call_with_retries,
     find_key,
     json_bytes,
+    key_names,
     plan_batches,
     seconds_of,
     status_failure,
     within,
 )
 from rag_assets.errors import CostCeilingReached, ProviderRefused, ProviderUnavailable, TextRefused
+
+WHAT = "google/gemini-embedding-2"
 
 
 @given(st.lists(st.integers(0, 50), max_size=40), st.integers(1, 10), st.integers(1, 100))
@@ -230,22 +233,22 @@ def profile(key_env: str | None = None) -> EmbeddingProfile:
 def test_a_blank_key_counts_as_missing(blank: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FIRST_KEY", blank)
     monkeypatch.delenv("SECOND_KEY", raising=False)
-    assert find_key(profile(), ["FIRST_KEY", "SECOND_KEY"]) is None
+    assert find_key(WHAT, ["FIRST_KEY", "SECOND_KEY"]) is None
     with pytest.raises(ProviderRefused, match="google/gemini-embedding-2 needs a key: set FIRST_KEY or SECOND_KEY"):
-        api_key(profile(), ["FIRST_KEY", "SECOND_KEY"])
+        api_key(WHAT, ["FIRST_KEY", "SECOND_KEY"])
 
 
 def test_the_first_name_that_is_set_wins_and_is_stripped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FIRST_KEY", " ")
     monkeypatch.setenv("SECOND_KEY", " abc\n")
-    assert api_key(profile(), ["FIRST_KEY", "SECOND_KEY"]).reveal() == "abc"
+    assert api_key(WHAT, ["FIRST_KEY", "SECOND_KEY"]).reveal() == "abc"
 
 
 def test_a_profile_that_names_its_own_variable_never_takes_the_key_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FIRST_KEY", "somebody-else")
     monkeypatch.delenv("TENANT_A_KEY", raising=False)
     with pytest.raises(ProviderRefused, match="set TENANT_A_KEY in"):
-        api_key(profile("TENANT_A_KEY"), ["FIRST_KEY"])
+        api_key(WHAT, key_names(profile("TENANT_A_KEY"), ["FIRST_KEY"]))
 
 
 @pytest.mark.parametrize("value", ["two words", "line\nend", "schlüssel"])
@@ -254,7 +257,7 @@ def test_a_value_that_no_header_can_carry_is_refused_without_repeating_it(
 ) -> None:
     monkeypatch.setenv("FIRST_KEY", value)
     with pytest.raises(ProviderRefused, match="the value of FIRST_KEY is no key") as caught:
-        api_key(profile(), ["FIRST_KEY"])
+        api_key(WHAT, ["FIRST_KEY"])
     assert value not in str(caught.value)
 
 

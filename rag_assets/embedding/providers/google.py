@@ -21,7 +21,7 @@ from rag_assets.embedding.check import check_texts, checked
 from rag_assets.embedding.models import MEDIA_PAGES, MEDIA_TOKENS, estimated_tokens
 from rag_assets.embedding.profiles import EmbeddingProfile
 from rag_assets.embedding.protocol import NOBODY, Caller, Embedded, Embedder, Gate, OpenGate, Usage
-from rag_assets.embedding.providers.google_client import GoogleClient
+from rag_assets.embedding.providers.google_client import client_of
 from rag_assets.embedding.providers.google_texts import Cutter, role_of
 from rag_assets.embedding.providers.requests import (
     FOR_DOCUMENTS,
@@ -65,7 +65,7 @@ class GoogleEmbedder:
         self.batch_items = info.batch_items
         self.dimensions = profile.dimensions
         self._info = info
-        self._client = GoogleClient(profile)
+        self._client = client_of(profile)
         self._policies = {"document": documents, "query": queries}
         self._document_role, self._query_role = role_of(profile, "document"), role_of(profile, "query")
         self._documents, self._queries = Cutter(limit, self._document_role), Cutter(limit, self._query_role)

@@ -21,7 +21,7 @@ from rag_assets.embedding.check import check_texts
 from rag_assets.embedding.models import estimated_tokens
 from rag_assets.embedding.profiles import EmbeddingProfile
 from rag_assets.embedding.protocol import BatchAnswer, BatchEmbedder, OpenGate, Outcome, RemoteJob
-from rag_assets.embedding.providers.google_client import GoogleClient
+from rag_assets.embedding.providers.google_client import client_of
 from rag_assets.embedding.providers.google_texts import Cutter, role_of
 from rag_assets.embedding.providers.requests import RetryPolicy, call_with_retries
 from rag_assets.errors import EmbeddingError, TextRefused
@@ -50,7 +50,7 @@ class GoogleBatches:
 
     def __init__(self, profile: EmbeddingProfile, calls: RetryPolicy = FOR_CALLS) -> None:
         self._profile = profile
-        self._client = GoogleClient(profile)
+        self._client = client_of(profile)
         self._role = role_of(profile, "document")
         self._cutter = Cutter(profile.max_input_tokens or 0, self._role)
         self._calls = calls

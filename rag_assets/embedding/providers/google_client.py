@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 import ssl
 import time
-from collections.abc import Callable, Iterator
-from functools import lru_cache
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache, partial
 from threading import Lock
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -25,6 +25,7 @@ from rag_assets.embedding.profiles import EmbeddingProfile
 from rag_assets.embedding.providers.requests import (
     Transient,
     api_key,
+    key_names,
     provider_and_model,
     seconds_of,
     status_failure,
@@ -44,12 +45,27 @@ _Answer = TypeVar("_Answer")
 Send = Callable[[genai.Client, types.HttpOptions], _Answer]
 
 
-class GoogleClient:
-    """The SDK's client of one profile. It is made, and the key read, by the first call; any thread may call."""
+def client_of(profile: EmbeddingProfile) -> GoogleClient:
+    """The client of one profile."""
+    return GoogleClient(provider_and_model(profile), key_names(profile, KEY_NAMES), failure_of)
 
-    def __init__(self, profile: EmbeddingProfile) -> None:
-        self.what = provider_and_model(profile)
-        self._profile = profile
+
+class GoogleClient:
+    """The SDK's client of one model. It is made, and the key read, by the first call; any thread may call.
+
+    `names` are the variables that may hold the key. `failure` makes our own error of one of the SDK's: nothing of the
+    request or of the server's words may be in it. An answer of more than `largest` bytes is broken off.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        names: Sequence[str],
+        failure: Callable[[str, Exception], Exception],
+        largest: int | None = None,
+    ) -> None:
+        self.what = what
+        self._names, self._failure, self._largest = names, failure, largest
         self._making = Lock()
         # Kept, because a client that nobody refers to closes its connections; and so does the SDK's own HTTP client,
         # but not one that was given to it.
@@ -61,14 +77,14 @@ class GoogleClient:
 
         Raises:
             Transient: a failure that may pass.
-            EmbeddingError: one that will not, as its subclasses say.
+            RagError: one that will not, as `failure` makes it; without a key a `ProviderRefused`.
         """
         client = self._client()
         options = types.HttpOptions(timeout=max(1, round(seconds * 1000)))
         try:
             return within(seconds, lambda: send(client, options))
         except Exception as error:
-            failure = failure_of(self.what, error)
+            failure = self._failure(self.what, error)
         # Here and not above: an error raised in an `except` block keeps the one before as its context, and that one
         # holds the request with the key and the texts.
         raise failure
@@ -85,9 +101,9 @@ class GoogleClient:
     def _client(self) -> genai.Client:
         with self._making:
             if self._sdk is None:
-                key = api_key(self._profile, KEY_NAMES)
+                key = api_key(self.what, self._names)
                 base_url = _base_url(self.what)
-                self._http = _http_client(base_url)
+                self._http = _http_client(base_url, self._largest)
                 self._sdk = genai.Client(
                     api_key=key.reveal(),
                     vertexai=False,
@@ -117,34 +133,44 @@ def _tls() -> ssl.SSLContext:
     return httpx2.create_ssl_context()
 
 
-def _http_client(base_url: str) -> httpx2.Client:
+def _http_client(base_url: str, largest: int | None) -> httpx2.Client:
     return httpx2.Client(
         verify=_tls(),
         follow_redirects=False,
         # A proxy of the environment serves the way out; one between two processes of this machine gets the key for
         # nothing.
         trust_env=urlsplit(base_url).hostname not in _LOOPBACK,
-        event_hooks={"response": [_bound_body]},
+        event_hooks={"response": [partial(_bound_body, largest)]},
     )
 
 
-def _bound_body(response: httpx2.Response) -> None:
+def _bound_body(largest: int | None, response: httpx2.Response) -> None:
     seconds = response.request.extensions.get("timeout", {}).get("read")
-    if seconds is not None and isinstance(response.stream, httpx2.SyncByteStream):
-        response.stream = _BoundedStream(response.stream, time.monotonic() + seconds)
+    if isinstance(response.stream, httpx2.SyncByteStream):
+        deadline = None if seconds is None else time.monotonic() + seconds
+        response.stream = _BoundedStream(response.stream, deadline, largest)
+
+
+class AnswerTooLarge(httpx2.ReadError):
+    """More bytes than an answer may have; the rest was not read."""
 
 
 class _BoundedStream(httpx2.SyncByteStream):
-    """A body that has to be complete in time. Without it the thread of a call that was given up would read for as
-    long as the server sends a byte now and then."""
+    """A body that has to be complete in time, and end. Without it the thread of a call that was given up would read
+    for as long as the server sends a byte now and then."""
 
-    def __init__(self, stream: httpx2.SyncByteStream, deadline: float) -> None:
+    def __init__(self, stream: httpx2.SyncByteStream, deadline: float | None, largest: int | None) -> None:
         self._stream = stream
         self._deadline = deadline
+        self._largest = largest
 
     def __iter__(self) -> Iterator[bytes]:
+        size = 0
         for part in self._stream:
-            if time.monotonic() > self._deadline:
+            size += len(part)
+            if self._largest is not None and size > self._largest:
+                raise AnswerTooLarge(f"more than {self._largest} bytes")
+            if self._deadline is not None and time.monotonic() > self._deadline:
                 raise httpx2.ReadTimeout("the answer is not complete in time")
             yield part
 
@@ -169,27 +195,43 @@ def failure_of(what: str, error: Exception) -> Exception:
 
 
 def _api_failure(what: str, error: errors.APIError) -> Exception:
-    status = error.status if isinstance(error.status, str) and _STATUS_NAME.fullmatch(error.status) else ""
-    if error.code == 429 and any("PerDay" in quota for quota in _quotas(error)):
+    status = status_name(error)
+    if is_used_up(error):
         return ProviderUnavailable(
             f"{what}: the quota of this day is used up, and Google renews it at midnight Pacific time; "
             "what was embedded so far is kept, so run it again then"
         )
-    if error.code == 400 and (_is_about_the_key(error) or status == "FAILED_PRECONDITION"):
+    if is_about_the_key(error):
         return ProviderRefused(
             f"{what} does not accept the key: HTTP 400{f' ({status})' if status else ''}; "
             f"check the value of {' or '.join(KEY_NAMES)} and where its project may be used from"
         )
-    return status_failure(what, error.code, _retry_after(error), status)
+    return status_failure(what, error.code, retry_after(error), status)
 
 
-def _is_about_the_key(error: errors.APIError) -> bool:
-    # Google answers a wrong key with 400, like a wrong text.
+def status_name(error: errors.APIError) -> str:
+    """The name that Google has for the failure, such as `RESOURCE_EXHAUSTED`; empty for anything else that stands
+    there."""
+    return error.status if isinstance(error.status, str) and _STATUS_NAME.fullmatch(error.status) else ""
+
+
+def is_used_up(error: errors.APIError) -> bool:
+    """Whether the quota of this day is used up: no pause helps."""
+    return error.code == 429 and any("PerDay" in quota for quota in _quotas(error))
+
+
+def is_about_the_key(error: errors.APIError) -> bool:
+    """Whether the key or its project is refused: Google answers that with 400, like a wrong text."""
+    if error.code != 400:
+        return False
+    if status_name(error) == "FAILED_PRECONDITION":
+        return True
     reasons = [detail.get("reason") for detail in _details(error, "ErrorInfo")]
     return "API_KEY_INVALID" in reasons or "API key" in str(error.message)
 
 
-def _retry_after(error: errors.APIError) -> float | None:
+def retry_after(error: errors.APIError) -> float | None:
+    """The pause that Google asks for, in seconds."""
     told = [seconds_of(str(detail.get("retryDelay"))) for detail in _details(error, "RetryInfo")]
     headers: Any = getattr(error.response, "headers", {})
     pauses = [seconds for seconds in (*told, seconds_of(headers.get("retry-after"))) if seconds is not None]

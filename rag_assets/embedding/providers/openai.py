@@ -39,7 +39,7 @@ from rag_assets.printing import counted
 from rag_assets.settings import load_settings
 
 KEY_NAME = "OPENAI_API_KEY"
-_OPENAI_HOST = "api.openai.com"
+OPENAI_HOST = "api.openai.com"
 
 _ITEM_BYTES = 8  # of JSON around each text of a request
 _RESERVE = 8  # tokens of a window that are not in its text: begin, end, and a tokenizer's own leading blank
@@ -158,21 +158,27 @@ def _room(profile: EmbeddingProfile, prefixes: Prefixes) -> int | None:
 
 
 def address_of(profile: EmbeddingProfile) -> Address:
-    """Where a profile's requests go, and how to find the key for there.
+    """Where a profile's requests go; see `server_address`."""
+    return server_address(provider_and_model(profile), profile.options.base_url, profile.options.key_env)
+
+
+def server_address(what: str, own: str | None, key_env: str | None) -> Address:
+    """Where requests go, and how to find the key for there. `own`: the address that a profile names, `key_env`: the
+    variable of its key.
 
     Raises:
         ProviderRefused: `OPENAI_BASE_URL` is no plain http or https address.
     """
-    own = profile.options.base_url
     base_url = own or load_settings().openai_base_url.rstrip("/")
     url = urlsplit(base_url)
     if url.scheme not in ("http", "https") or not url.hostname or url.username or url.password or url.query:
         raise ProviderRefused("OPENAI_BASE_URL is no plain http or https address")
-    is_openai = url.hostname == _OPENAI_HOST
-    names = [] if own and not is_openai else [KEY_NAME]
+    is_openai = url.hostname == OPENAI_HOST
+    # A key that is named never falls back to another's: that would put one tenant's work on the bill of another.
+    names = [key_env] if key_env else [] if own and not is_openai else [KEY_NAME]
     # Many servers of one's own want no key. Whoever names a variable wants it used, though.
-    find = api_key if is_openai or profile.options.key_env else find_key
-    return Address(base_url, lambda: find(profile, names))
+    find = api_key if is_openai or key_env else find_key
+    return Address(base_url, lambda: find(what, names))
 
 
 def build(profile: EmbeddingProfile) -> Embedder:

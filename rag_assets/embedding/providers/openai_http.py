@@ -54,8 +54,8 @@ class Answer:
 
 
 @dataclass
-class _Raw:
-    """What came back: kept apart from httpx' response, which refers to the request."""
+class Raw:
+    """What came back, with any status: kept apart from httpx' response, which refers to the request."""
 
     status: int
     headers: httpx.Headers
@@ -79,19 +79,29 @@ class OpenAIClient:
             Transient: a failure that may pass.
             EmbeddingError: one that will not, as its subclasses say.
         """
+        raw = self.post("embeddings", body, seconds)
+        if 200 <= raw.status < 300:
+            return _answer(self.what, raw.body, items)
+        raise _failure(self.what, raw, self._key is not None)
+
+    def post(self, path: str, body: dict[str, object], seconds: float, largest: int = _LARGEST_BODY) -> Raw:
+        """What the server answers to one request, which ends within so many seconds, and at so many bytes.
+
+        Raises:
+            Transient: a failure that may pass.
+            ProviderRefused: it cannot be sent, or the key is missing.
+            EmbeddingError: the answer is too large.
+        """
         client, key = self._open()
+        url = f"{self._address.base_url}/{path}"
         try:
-            raw = within(seconds, lambda: _post(client, self._address.base_url, body, key, seconds))
+            return within(seconds, lambda: _post(client, url, body, key, seconds, largest))
         except (Transient, RagError):
             raise
         except httpx.HTTPError as error:
             failure: Exception = Transient(f"the connection failed ({type(error).__name__})")
         except Exception as error:  # of a library below httpx, like UnicodeError for a host name
             failure = ProviderRefused(f"{self.what}: the request cannot be sent ({type(error).__name__})")
-        else:
-            if 200 <= raw.status < 300:
-                return _answer(self.what, raw.body, items)
-            failure = _failure(self.what, raw, key is not None)
         # Not in the `except` block: there the error would keep the one before, and with it the request, as context.
         raise failure
 
@@ -113,25 +123,27 @@ class OpenAIClient:
             return self._http, self._key
 
 
-def _post(client: httpx.Client, base_url: str, body: dict[str, object], key: Secret | None, seconds: float) -> _Raw:
+def _post(
+    client: httpx.Client, url: str, body: dict[str, object], key: Secret | None, seconds: float, largest: int
+) -> Raw:
     deadline = time.monotonic() + seconds
     headers = {"Authorization": f"Bearer {key.reveal()}"} if key else {}
-    with client.stream("POST", f"{base_url}/embeddings", json=body, headers=headers, timeout=seconds) as response:
+    with client.stream("POST", url, json=body, headers=headers, timeout=seconds) as response:
         parts, size = [], 0
         for part in response.iter_bytes():
             size += len(part)
-            if size > _LARGEST_BODY:
-                raise EmbeddingError(f"an answer of more than {counted(_LARGEST_BODY, 'byte')} is no answer")
+            if size > largest:
+                raise EmbeddingError(f"an answer of more than {counted(largest, 'byte')} is no answer")
             # The timeout of httpx is for one read; without this the thread of a request that was given up would read
             # for as long as the server sends a byte now and then.
             if time.monotonic() > deadline:
                 raise Transient(f"no complete answer within {seconds:.3g} s")
             parts.append(part)
-        return _Raw(response.status_code, response.headers, b"".join(parts))
+        return Raw(response.status_code, response.headers, b"".join(parts))
 
 
 def _answer(what: str, body: bytes, items: int) -> Answer:
-    parsed = _json(body)
+    parsed = json_object(body)
     if parsed is None:
         raise Transient("the answer is no JSON")
     error = parsed.get("error")
@@ -143,7 +155,8 @@ def _answer(what: str, body: bytes, items: int) -> Answer:
     return Answer([_vector(what, entry) for entry in _by_index(what, data, items)], _tokens(parsed.get("usage")))
 
 
-def _json(body: bytes) -> dict[str, Any] | None:
+def json_object(body: bytes) -> dict[str, Any] | None:
+    """What a body says; None if it is no JSON, and empty if it is no object."""
     try:
         parsed = json.loads(body)
     except (ValueError, RecursionError):
@@ -199,10 +212,10 @@ def _tokens(usage: object) -> int | None:
     return tokens if type(tokens) is int and tokens >= 0 else None
 
 
-def _failure(what: str, raw: _Raw, with_key: bool) -> Exception:
-    error = (_json(raw.body) or {}).get("error")
+def _failure(what: str, raw: Raw, with_key: bool) -> Exception:
+    error = (json_object(raw.body) or {}).get("error")
     fields = error if isinstance(error, dict) else {}
-    code = next((name for name in (fields.get("code"), fields.get("type")) if name in _CODES), "")
+    code = code_of(fields)
     if raw.status == 429 and "insufficient_quota" in (fields.get("code"), fields.get("type")):
         return ProviderUnavailable(
             f"{what}: the quota of this key is used up (insufficient_quota), and waiting does not renew it; "
@@ -213,10 +226,17 @@ def _failure(what: str, raw: _Raw, with_key: bool) -> Exception:
         return ProviderRefused(f"{what} refuses the request for its {named}: HTTP 400")
     if raw.status in (401, 403) and not with_key:
         return ProviderRefused(f"{what} wants a key and was sent none: name its variable in the profile's key_env")
-    return status_failure(what, raw.status, _retry_after(raw.headers), code)
+    return status_failure(what, raw.status, retry_after(raw.headers), code)
 
 
-def _retry_after(headers: httpx.Headers) -> float | None:
+def code_of(error: dict[str, Any]) -> str:
+    """The name that the protocol has for a failure; empty for anything else that stands there."""
+    return next(
+        (name for name in (error.get("code"), error.get("type")) if isinstance(name, str) and name in _CODES), ""
+    )
+
+
+def retry_after(headers: httpx.Headers) -> float | None:
     """The pause that the server asks for, in seconds: by the standard's header or by OpenAI's own."""
     if (milliseconds := seconds_of(headers.get("retry-after-ms"))) is not None:
         return milliseconds / 1000

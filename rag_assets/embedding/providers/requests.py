@@ -265,33 +265,32 @@ class Secret:
         raise TypeError("a key is not pickled: another process reads it from its own environment")
 
 
-def find_key(profile: EmbeddingProfile, default_names: Sequence[str]) -> Secret | None:
-    """The key in the environment, in the variable that the profile names or else the first of `default_names` that
-    is set; None if that is missing or blank.
+def find_key(what: str, names: Sequence[str]) -> Secret | None:
+    """The key in the environment, in the first of these variables that is set; None if they are missing or blank.
+    `what` names provider and model in messages.
 
     Raises:
         ProviderRefused: it holds characters that no HTTP header may.
     """
-    for name in key_names(profile, default_names):
+    for name in names:
         value = read_variable(name)
         if value and not re.fullmatch(r"[\x21-\x7e]+", value):
-            raise ProviderRefused(f"{provider_and_model(profile)}: the value of {name} is no key: it holds spaces, "
-                                  "line ends or letters beyond ASCII")  # fmt: skip
+            raise ProviderRefused(f"{what}: the value of {name} is no key: it holds spaces, line ends or letters "
+                                  "beyond ASCII")  # fmt: skip
         if value:
             return Secret(value)
     return None
 
 
-def api_key(profile: EmbeddingProfile, default_names: Sequence[str]) -> Secret:
+def api_key(what: str, names: Sequence[str]) -> Secret:
     """Like `find_key`, for a provider that does not answer without one.
 
     Raises:
         ProviderRefused: there is none, or it is no key; the text names the variables.
     """
-    key = find_key(profile, default_names)
+    key = find_key(what, names)
     if key is None:
-        names = " or ".join(key_names(profile, default_names))
-        raise ProviderRefused(f"{provider_and_model(profile)} needs a key: set {names} in the environment")
+        raise ProviderRefused(f"{what} needs a key: set {' or '.join(names)} in the environment")
     return key
 
 
