@@ -14,6 +14,9 @@ is first used, so that importing the package costs nothing.
 
 TYPE_CHECKING = False  # as type checkers know it, without importing typing
 if TYPE_CHECKING:
+    from rag_assets.chat.google import GoogleChat
+    from rag_assets.chat.openai import OpenAIChat
+    from rag_assets.chat.protocol import ChatAnswer, ChatMessage, ChatModel
     from rag_assets.chunking import ChunkingSpec, chunk_document
     from rag_assets.documents.isolated import parse_file
     from rag_assets.documents.model import Block, Chunk, Document, Record
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
     from rag_assets.documents.registry import register_parser
     from rag_assets.embedding.profiles import EmbeddingProfile, make_profile
     from rag_assets.errors import (
+        ChatError,
         CostCeilingReached,
         DatabaseFailed,
         DatabaseRefused,
@@ -29,6 +33,9 @@ if TYPE_CHECKING:
         InvalidArgument,
         InvalidKey,
         InvalidProfile,
+        ModelNonsense,
+        ModelRefused,
+        ModelUnavailable,
         ParseError,
         ParserUnavailable,
         ProfileNotReady,
@@ -66,6 +73,10 @@ if TYPE_CHECKING:
 __all__ = [
     "BiEncoderReranker",
     "Block",
+    "ChatAnswer",
+    "ChatError",
+    "ChatMessage",
+    "ChatModel",
     "Chunk",
     "ChunkingSpec",
     "CostCeilingReached",
@@ -78,12 +89,17 @@ __all__ = [
     "Document",
     "EmbeddingError",
     "EmbeddingProfile",
+    "GoogleChat",
     "HybridRetriever",
     "IngestReport",
     "InvalidArgument",
     "InvalidKey",
     "InvalidProfile",
     "LexicalRetriever",
+    "ModelNonsense",
+    "ModelRefused",
+    "ModelUnavailable",
+    "OpenAIChat",
     "ParseError",
     "ParserUnavailable",
     "ProfileNotReady",
@@ -128,6 +144,9 @@ __all__ = [
 _HOMES = {
     "BiEncoderReranker": "retrieval.rerankers.bi_encoder",
     "Block": "documents.model",
+    "ChatAnswer": "chat.protocol",
+    "ChatMessage": "chat.protocol",
+    "ChatModel": "chat.protocol",
     "Chunk": "documents.model",
     "ChunkingSpec": "chunking",
     "CrossEncoderReranker": "retrieval.rerankers.cross_encoder",
@@ -135,9 +154,11 @@ _HOMES = {
     "DenseRetriever": "retrieval.retrievers",
     "Document": "documents.model",
     "EmbeddingProfile": "embedding.profiles",
+    "GoogleChat": "chat.google",
     "HybridRetriever": "retrieval.retrievers",
     "IngestReport": "ingest.run",
     "LexicalRetriever": "retrieval.retrievers",
+    "OpenAIChat": "chat.openai",
     "Record": "documents.model",
     "RerankedRetriever": "retrieval.reranked",
     "Reranker": "retrieval.rerankers.protocol",

@@ -114,6 +114,18 @@ def http_address(text: str) -> str:
     return text
 
 
+def plain_http_address(text: str) -> str:
+    """`text`, without a slash at its end, if it is the address of a web server and holds no key and no password.
+
+    Raises:
+        AddressFault: it is none, or holds one.
+    """
+    parts = urlsplit(http_address(text))
+    if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
+        raise AddressFault("must hold no key and no password: name the environment variable that holds the key")
+    return text.rstrip("/")
+
+
 def storage_address(text: str) -> str:
     """`text` if it is an fsspec URL of a kind that there is; a folder is made absolute.
 

@@ -22,6 +22,10 @@ RagError
 │   ├── ProviderUnavailable  no answer within the deadline, or a quota is used up: another run goes on from here
 │   ├── ProviderRefused   the key, the model or the request as such is refused: nothing will be embedded
 │   └── CostCeilingReached  the next request could cost more than the profile may
+├── ChatError             a chat model gave nothing that can be used
+│   ├── ModelUnavailable  no answer within the time limit, or a quota is used up
+│   ├── ModelRefused      the key, the model, the request or its contents are refused
+│   └── ModelNonsense     an answer that is empty, cut off, or of another form than was asked for
 ├── PromotionRefused      the pointer to the active profile was not moved, with the reason
 └── ProfileNotReady       the bot has no active profile, or the profile is not built for it
 """
@@ -162,6 +166,29 @@ class ProviderRefused(EmbeddingError):
 
 class CostCeilingReached(EmbeddingError):
     """The profile's ceiling for this tenant leaves no room for the next request; nothing was sent."""
+
+
+class ChatError(RagError):
+    """A chat model gave nothing that can be used; whoever asked it goes on without it."""
+
+
+class ModelUnavailable(ChatError):
+    """The chat model did not answer, or not in time, or a quota is used up."""
+
+
+class ModelRefused(ChatError):
+    """The chat model's server refuses the key, the model or the request, or the model what it was to talk about.
+
+    `is_bad_request`: the request is at fault as it was formed, and another form of it may be taken.
+    """
+
+    def __init__(self, message: str, is_bad_request: bool = False) -> None:
+        super().__init__(message)
+        self.is_bad_request = is_bad_request
+
+
+class ModelNonsense(ChatError):
+    """The chat model's answer is empty, cut off, or of another form than was asked for."""
 
 
 class TimeLimitReached(RagError):

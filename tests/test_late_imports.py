@@ -13,6 +13,7 @@ LATE = {
     ("rag_assets/__init__.py", "importlib"): "6 ms, which `import rag_assets` alone would wait for",
     ("rag_assets/addresses.py", "fsspec"): "20 ms, where no object store is used",
     ("rag_assets/addresses.py", "psycopg"): "30 ms of a parser process and of commands without a database",
+    ("rag_assets/chat/google.py", "rag_assets.chat.google_sdk"): LIBRARY,
     ("rag_assets/cli.py", "importlib.metadata"): "28 ms of every `rag --help`",
     ("rag_assets/commands/batches.py", "rag_assets.ingest.batch_api.collect"): LIBRARY,
     ("rag_assets/commands/erase.py", "rag_assets.ingest.batch_api.collect"): LIBRARY,

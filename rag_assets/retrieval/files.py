@@ -16,6 +16,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from rag_assets.chat.google import GoogleChat
+from rag_assets.chat.openai import OpenAIChat
 from rag_assets.errors import InvalidArgument, UsageError
 from rag_assets.retrieval.protocol import Retriever
 from rag_assets.retrieval.reranked import RerankedRetriever
@@ -29,8 +31,10 @@ KINDS: Mapping[str, Callable[..., Any]] = {
     "bi_encoder": BiEncoderReranker,
     "cross_encoder": CrossEncoderReranker,
     "dense": DenseRetriever,
+    "google_chat": GoogleChat,
     "hybrid": HybridRetriever,
     "lexical": LexicalRetriever,
+    "openai_chat": OpenAIChat,
     "reranked": RerankedRetriever,
 }
 

@@ -1,6 +1,6 @@
 """A stand-in for a server with OpenAI's embeddings protocol: real HTTP, with vectors that follow from the texts.
 
-Every request takes the next behaviour of `script`, and when that is empty gets the right answer.
+Every request takes the next behaviour of `script`, and when that is empty the `usual` one: the right answer.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ class Arrived:
 
     @property
     def texts(self) -> list[str]:
-        texts: list[str] = self.body["input"]
+        """What is to be embedded, or what a chat model is told."""
+        texts: list[str] = self.body["input"] if "input" in self.body else [json.dumps(self.body)]
         return texts
 
 
@@ -148,6 +149,7 @@ class OpenAIServer:
 
     url: str = ""
     script: deque[Behaviour] = field(default_factory=deque)
+    usual: Behaviour = right
     arrived: list[Arrived] = field(default_factory=list)
     stopping: threading.Event = field(default_factory=threading.Event)
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -158,7 +160,7 @@ class OpenAIServer:
         arrived = Arrived(handler.path, headers, json.loads(content))
         with self.lock:
             self.arrived.append(arrived)
-            behave = self.script.popleft() if self.script else right
+            behave = self.script.popleft() if self.script else self.usual
         behave(Reply(handler, arrived, self.stopping))
 
     @property
@@ -180,9 +182,9 @@ class _Http(ThreadingHTTPServer):
 
 
 @contextmanager
-def openai_server() -> Iterator[OpenAIServer]:
+def openai_server(usual: Behaviour = right) -> Iterator[OpenAIServer]:
     """Run a server on a free port; its `url` goes up to and with `/v1`."""
-    server = OpenAIServer()
+    server = OpenAIServer(usual=usual)
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
