@@ -59,6 +59,7 @@ if TYPE_CHECKING:
         UsageError,
     )
     from rag_assets.ingest.run import IngestReport, ingest
+    from rag_assets.retrieval.dual import DualRetriever
     from rag_assets.retrieval.protocol import Retriever
     from rag_assets.retrieval.reranked import RerankedRetriever
     from rag_assets.retrieval.rerankers.bi_encoder import BiEncoderReranker
@@ -87,6 +88,7 @@ __all__ = [
     "DatabaseUnavailable",
     "DenseRetriever",
     "Document",
+    "DualRetriever",
     "EmbeddingError",
     "EmbeddingProfile",
     "GoogleChat",
@@ -153,6 +155,7 @@ _HOMES = {
     "Database": "store.database",
     "DenseRetriever": "retrieval.retrievers",
     "Document": "documents.model",
+    "DualRetriever": "retrieval.dual",
     "EmbeddingProfile": "embedding.profiles",
     "GoogleChat": "chat.google",
     "HybridRetriever": "retrieval.retrievers",

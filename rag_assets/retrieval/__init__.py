@@ -1,5 +1,6 @@
 """The retrieval library: answers inside one tenant's scope, with citations, and fails closed."""
 
+from rag_assets.retrieval.dual import DualRetriever
 from rag_assets.retrieval.protocol import Retriever, SteppedRetriever
 from rag_assets.retrieval.reranked import RerankedRetriever
 from rag_assets.retrieval.results import Retrieval, RetrievalResult
@@ -8,6 +9,7 @@ from rag_assets.retrieval.scope import RetrievalScope, aopen_scope, open_scope
 
 __all__ = [
     "DenseRetriever",
+    "DualRetriever",
     "HybridRetriever",
     "LexicalRetriever",
     "RerankedRetriever",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import operator
 import re
 from collections.abc import Collection, Mapping
@@ -67,15 +66,24 @@ def check_whole(value: object, name: str, most: int) -> int:
     return number
 
 
+def check_number(value: object, name: str, least: float, most: float) -> float:
+    """`value` if it is a number from `least` to `most`.
+
+    Raises:
+        InvalidArgument: it is another kind of value, out of bounds, or NaN.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
+        raise InvalidArgument(f"{name} must be a number between {least:g} and {most:g}, got {value!r}", name)
+    return float(value)
+
+
 def check_share(value: object, name: str) -> float:
     """`value` if it is a number from 0 to 1.
 
     Raises:
         InvalidArgument: it is another kind of value, out of bounds, or NaN.
     """
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1 or math.isnan(value):
-        raise InvalidArgument(f"{name} must be a number between 0 and 1, got {value!r}", name)
-    return float(value)
+    return check_number(value, name, 0, 1)
 
 
 def check_seconds(value: object, name: str) -> float:

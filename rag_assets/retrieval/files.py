@@ -19,6 +19,7 @@ from typing import Any
 from rag_assets.chat.google import GoogleChat
 from rag_assets.chat.openai import OpenAIChat
 from rag_assets.errors import InvalidArgument, UsageError
+from rag_assets.retrieval.dual import DualRetriever
 from rag_assets.retrieval.protocol import Retriever
 from rag_assets.retrieval.reranked import RerankedRetriever
 from rag_assets.retrieval.rerankers.bi_encoder import BiEncoderReranker
@@ -32,6 +33,7 @@ KINDS: Mapping[str, Callable[..., Any]] = {
     "cross_encoder": CrossEncoderReranker,
     "dense": DenseRetriever,
     "google_chat": GoogleChat,
+    "dual": DualRetriever,
     "hybrid": HybridRetriever,
     "lexical": LexicalRetriever,
     "openai_chat": OpenAIChat,

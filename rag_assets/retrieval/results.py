@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, overload
 from uuid import UUID
 
@@ -98,6 +98,20 @@ class Retrieval(Sequence[RetrievalResult]):
 def joined(*reasons: str | None) -> str | None:
     """What several stages say in `degraded`, as one text; None where none says anything."""
     return "; ".join(reason for reason in reasons if reason) or None
+
+
+def summed(*usages: Usage | None) -> Usage | None:
+    """What several embeddings on behalf of one caller consumed; None where there was none."""
+    given = [usage for usage in usages if usage is not None]
+    if not given:
+        return None
+    return replace(
+        given[0],
+        items=sum(usage.items for usage in given),
+        tokens=sum(usage.tokens for usage in given),
+        cost_usd=sum(usage.cost_usd for usage in given),
+        seconds=sum(usage.seconds for usage in given),
+    )
 
 
 def to_result(row: SearchRow) -> RetrievalResult:

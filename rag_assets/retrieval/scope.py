@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from rag_assets.embedding.profiles import DEFAULT_PROFILE, EmbeddingProfile
@@ -105,6 +105,25 @@ async def aopen_scope(
 ) -> RetrievalScope:
     """As `open_scope`, for tasks of an event loop."""
     return await adrive(database, _opening(tenant, bot, profile, user_id, request_key))
+
+
+def with_profile(scope: RetrievalScope, profile: str | None) -> Steps[RetrievalScope]:
+    """The same scope for another profile of its bot, by name; None: as it is. Nothing else of it changes.
+
+    Raises:
+        ProfileNotReady: the bot has no such profile that is ready.
+        UnknownBot, DatabaseUnavailable, DatabaseRefused: as `open_scope`.
+    """
+    if profile is None:
+        return scope
+    opened = yield from _opening(scope.tenant_id, scope.bot_id, profile, scope.user_id, None)
+    return replace(
+        scope,
+        profile_id=opened.profile_id,
+        profile=opened.profile,
+        origin=opened.origin,
+        dense_weight=opened.dense_weight,
+    )
 
 
 def _opening(

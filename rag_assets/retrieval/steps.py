@@ -12,8 +12,8 @@ import asyncio
 import contextvars
 import threading
 import time
-from collections.abc import Awaitable, Callable, Generator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Generic, TypeVar
@@ -64,13 +64,6 @@ class Branch:
 
 
 @dataclass(frozen=True)
-class Together:
-    """Do branches side by side. What comes back is an `Outcome` for each, in their order."""
-
-    branches: Sequence[Branch]
-
-
-@dataclass(frozen=True)
 class Outcome(Generic[_T]):
     """How a branch ended: with a value or with an error, which is `TimeLimitReached` where it was not waited for."""
 
@@ -86,6 +79,19 @@ class Outcome(Generic[_T]):
         if self.error is not None:
             raise self.error
         return self.value  # type: ignore[return-value]
+
+
+# Given the branches that have ended, by their place: until how many seconds after the start the others are waited for;
+# None: as long as they take.
+Patience = Callable[[Mapping[int, Outcome[Any]]], float | None]
+
+
+@dataclass(frozen=True)
+class Together:
+    """Do branches side by side. What comes back is an `Outcome` for each, in their order."""
+
+    branches: Sequence[Branch]
+    patience: Patience | None = None
 
 
 Step = Embed | Ask | Call | Together
@@ -110,9 +116,10 @@ def call(work: Callable[[], _T], awaited: Callable[[], Awaitable[_T]] | None = N
     return value
 
 
-def together(*branches: Branch) -> Steps[list[Outcome[Any]]]:
-    """How each branch ended. One that is late is left alone: it ends by itself, and nobody hears of it."""
-    outcomes: list[Outcome[Any]] = yield Together(branches)
+def together(*branches: Branch, patience: Patience | None = None) -> Steps[list[Outcome[Any]]]:
+    """How each branch ended. One that is late is left alone: it ends by itself, and nobody hears of it. With
+    `patience`, how long one is waited for depends on those that have ended."""
+    outcomes: list[Outcome[Any]] = yield Together(branches, patience)
     return outcomes
 
 
@@ -185,7 +192,7 @@ def _do(database: Database | None, step: Step) -> Any:
     if isinstance(step, Call):
         return step.work()
     if isinstance(step, Together):
-        return _side_by_side(database, step.branches)
+        return _side_by_side(database, step.branches) if step.patience is None else _race(database, step)
     return embedder_for(step.profile).embed_query(step.text, step.caller)
 
 
@@ -193,6 +200,8 @@ async def _ado(database: Database | None, step: Step) -> Any:
     if isinstance(step, Ask):
         return await _require(database).aask(step.scope, step.statements)
     if isinstance(step, Together):
+        if step.patience is not None:
+            return await _arace(database, step)
         return await asyncio.gather(*(_abranch(database, branch) for branch in step.branches))
     if isinstance(step, Call) and step.awaited is not None:
         return await step.awaited()
@@ -227,6 +236,40 @@ def _side_by_side(database: Database | None, branches: Sequence[Branch]) -> list
     return [outcomes[number] for number in range(len(branches))]
 
 
+def _race(database: Database | None, step: Together) -> list[Outcome[Any]]:
+    """Branches whose patience is asked for whenever one of them has ended."""
+    started = time.monotonic()
+    futures = [_in_thread(database, Branch(within(branch.steps, branch.limit_s))) for branch in step.branches]
+    pending, left = set(futures), _left(step, {}, started)
+    while pending and (left is None or left > 0):
+        _, pending = wait(pending, left, FIRST_COMPLETED)
+        left = _left(step, {n: future.result() for n, future in enumerate(futures) if future.done()}, started)
+    return [_outcome(future, started) for future in futures]
+
+
+async def _arace(database: Database | None, step: Together) -> list[Outcome[Any]]:
+    started = time.monotonic()
+    tasks = [asyncio.ensure_future(_abranch(database, branch)) for branch in step.branches]
+    pending, left = set(tasks), _left(step, {}, started)
+    try:
+        while pending and (left is None or left > 0):
+            _, pending = await asyncio.wait(pending, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+            left = _left(step, {n: task.result() for n, task in enumerate(tasks) if task.done()}, started)
+        return [_outcome(task, started) for task in tasks]
+    finally:
+        for task in pending:
+            task.cancel()
+
+
+def _left(step: Together, ended: Mapping[int, Outcome[Any]], started: float) -> float | None:
+    limit = step.patience(ended) if step.patience is not None else None
+    return None if limit is None else started + limit - time.monotonic()
+
+
+def _outcome(branch: Future[Outcome[Any]] | asyncio.Future[Outcome[Any]], started: float) -> Outcome[Any]:
+    return branch.result() if branch.done() else Outcome(error=_late(time.monotonic() - started))
+
+
 def _in_thread(database: Database | None, branch: Branch) -> Future[Outcome[Any]]:
     future: Future[Outcome[Any]] = Future()
     context = contextvars.copy_context()
@@ -258,7 +301,7 @@ async def _abranch(database: Database | None, branch: Branch) -> Outcome[Any]:
 
 
 def _late(limit_s: float | None) -> TimeLimitReached:
-    return TimeLimitReached(f"no answer within {limit_s:g} s")
+    return TimeLimitReached(f"no answer within {limit_s:.3g} s")
 
 
 @cache

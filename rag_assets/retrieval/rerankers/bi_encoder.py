@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from rag_assets.embedding.profiles import BUILTIN_PROFILES, EmbeddingProfile, make_profile
-from rag_assets.embedding.protocol import Caller, Embedder, Usage
+from rag_assets.embedding.protocol import Caller, Embedder
 from rag_assets.embedding.registry import embedder_for
 from rag_assets.errors import InvalidArgument, TimeLimitReached
 from rag_assets.retrieval.rerankers.protocol import Scores
+from rag_assets.retrieval.results import summed
 
 _LOCAL = "sentence-transformers"
 _PASS = 16  # texts that a model on this machine embeds before the time is looked at
@@ -49,17 +50,17 @@ class BiEncoderReranker:
         deadline = None if caller.wait_s is None else time.monotonic() + caller.wait_s
         embedder = embedder_for(self._profile)
         asked = embedder.embed_query(query, _hurried(caller, deadline))
-        usage = asked.usage
+        usages = [asked.usage]
         indices = [index for index, text in enumerate(texts) if text.strip()]
         pairs: list[tuple[object, object]] = []
         size = _size(self._profile, embedder)
         for start in range(0, len(indices), size):
             part = indices[start : start + size]
             found = embedder.embed_documents([texts[index] for index in part], _hurried(caller, deadline))
-            usage = _sum(usage, found.usage)
+            usages.append(found.usage)
             cosines = np.clip(found.vectors @ asked.vectors[0], 0, 1)
             pairs.extend(zip(part, cosines.tolist(), strict=True))
-        return Scores(pairs, usage)
+        return Scores(pairs, summed(*usages))
 
 
 def _profile(given: object) -> EmbeddingProfile:
@@ -87,9 +88,3 @@ def _hurried(caller: Caller, deadline: float | None) -> Caller:
     if left <= 0:
         raise TimeLimitReached("the passages were not embedded in time")
     return replace(caller, wait_s=left, tries=2)
-
-
-def _sum(one: Usage, other: Usage) -> Usage:
-    return replace(
-        one, items=one.items + other.items, tokens=one.tokens + other.tokens, cost_usd=one.cost_usd + other.cost_usd
-    )
