@@ -3,7 +3,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rag_assets.documents.parsers.html.guard import is_tangled, plain_text
@@ -62,6 +62,7 @@ def test_the_text_of_a_tangle_has_neither_scripts_nor_comments_nor_welded_words(
     assert plain_text(page) == "a & b\nc d\ne\ng"
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from(["<b>", "</b>", "<script>", "</script>", "<!--", "-->", "<", ">", "x", "</", "&lt;"])))
 def test_no_sequence_of_tags_makes_it_fail(parts: list[str]) -> None:
     page = "".join(parts)
