@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from rag_assets.retrieval.rerankers.protocol import Reranker, Scores
     from rag_assets.retrieval.results import Retrieval, RetrievalResult
     from rag_assets.retrieval.retrievers import DenseRetriever, HybridRetriever, LexicalRetriever
+    from rag_assets.retrieval.rewriting import RewritingRetriever
     from rag_assets.retrieval.scope import RetrievalScope, aopen_scope, open_scope
     from rag_assets.settings import Settings
     from rag_assets.store.database import Database
@@ -116,6 +117,7 @@ __all__ = [
     "RetrievalResult",
     "RetrievalScope",
     "Retriever",
+    "RewritingRetriever",
     "RootMoved",
     "RootUnreadable",
     "ScopeError",
@@ -169,6 +171,7 @@ _HOMES = {
     "RetrievalResult": "retrieval.results",
     "RetrievalScope": "retrieval.scope",
     "Retriever": "retrieval.protocol",
+    "RewritingRetriever": "retrieval.rewriting",
     "Scores": "retrieval.rerankers.protocol",
     "Settings": "settings",
     "aopen_scope": "retrieval.scope",

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, get_args, runtime_checkable
+from typing import Any, Literal, Protocol, get_args
 
 from rag_assets.errors import InvalidArgument
 
 Role = Literal["system", "user", "assistant"]
 MAX_TOKENS = 32_768
 MAX_LIMIT_S = 600.0
+MAX_TURNS = 20
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,8 @@ class ChatAnswer:
 class ChatModel(Protocol):
     """Anything that completes a conversation. Safe to use from many threads.
 
-    A model that is awaited natively may also have `acomplete`, see `AwaitedChatModel`.
+    With `async def acomplete` beside `complete`, of the same arguments, an event loop awaits that instead of using a
+    thread.
     """
 
     @property
@@ -75,20 +77,6 @@ class ChatModel(Protocol):
             ModelNonsense: an empty answer, one that was cut off, or no JSON object where one was asked for.
         """
         ...
-
-
-@runtime_checkable
-class AwaitedChatModel(Protocol):
-    """A model that can also be awaited; the same arguments, answers and errors as `ChatModel.complete`."""
-
-    async def acomplete(
-        self,
-        messages: Sequence[ChatMessage],
-        *,
-        schema: Mapping[str, Any] | None = None,
-        max_tokens: int = 1024,
-        limit_s: float = 30.0,
-    ) -> ChatAnswer: ...
 
 
 def check_chat(value: object, name: str = "chat") -> ChatModel:
@@ -137,6 +125,18 @@ def check_messages(messages: object) -> tuple[ChatMessage, ...]:
     if not all(isinstance(one, ChatMessage) for one in told) or all(one.role == "system" for one in told):
         raise InvalidArgument("messages must be a list of ChatMessage, one of the user at least", "messages")
     return told
+
+
+def check_history(history: object) -> tuple[ChatMessage, ...]:
+    """The last 20 of a conversation's turns.
+
+    Raises:
+        InvalidArgument: other things than messages of the user and the assistant.
+    """
+    turns = tuple(history) if isinstance(history, Sequence) and not isinstance(history, str | bytes) else (None,)
+    if not all(isinstance(turn, ChatMessage) and turn.role != "system" for turn in turns):
+        raise InvalidArgument("history must be a list of ChatMessage of the user and the assistant", "history")
+    return turns[-MAX_TURNS:]
 
 
 def estimated_tokens(*texts: str) -> int:

@@ -5,6 +5,7 @@ from rag_assets.retrieval.protocol import Retriever, SteppedRetriever
 from rag_assets.retrieval.reranked import RerankedRetriever
 from rag_assets.retrieval.results import Retrieval, RetrievalResult
 from rag_assets.retrieval.retrievers import DenseRetriever, HybridRetriever, LexicalRetriever
+from rag_assets.retrieval.rewriting import RewritingRetriever
 from rag_assets.retrieval.scope import RetrievalScope, aopen_scope, open_scope
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "RetrievalResult",
     "RetrievalScope",
     "Retriever",
+    "RewritingRetriever",
     "SteppedRetriever",
     "aopen_scope",
     "open_scope",

@@ -86,6 +86,17 @@ def check_share(value: object, name: str) -> float:
     return check_number(value, name, 0, 1)
 
 
+def check_flag(value: object, name: str) -> bool:
+    """`value` if it is True or False.
+
+    Raises:
+        InvalidArgument: it is neither.
+    """
+    if not isinstance(value, bool):
+        raise InvalidArgument(f"{name} must be True or False, got {value!r}", name)
+    return value
+
+
 def check_seconds(value: object, name: str) -> float:
     """`value` if it is a time to wait: a number of seconds above 0, at most an hour.
 

@@ -25,6 +25,7 @@ from rag_assets.retrieval.reranked import RerankedRetriever
 from rag_assets.retrieval.rerankers.bi_encoder import BiEncoderReranker
 from rag_assets.retrieval.rerankers.cross_encoder import CrossEncoderReranker
 from rag_assets.retrieval.retrievers import DenseRetriever, HybridRetriever, LexicalRetriever
+from rag_assets.retrieval.rewriting import RewritingRetriever
 from rag_assets.store.database import Database
 
 # What a `kind` makes. One that asks the database has `database` as its first parameter.
@@ -38,6 +39,7 @@ KINDS: Mapping[str, Callable[..., Any]] = {
     "lexical": LexicalRetriever,
     "openai_chat": OpenAIChat,
     "reranked": RerankedRetriever,
+    "rewriting": RewritingRetriever,
 }
 
 

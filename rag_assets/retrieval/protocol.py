@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Protocol
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, Self
 
+from rag_assets.chat.protocol import ChatMessage, check_history
 from rag_assets.errors import InvalidArgument, ScopeError
 from rag_assets.retrieval.arguments import MAX_TOP_K, check_filters, check_whole, clean_query
 from rag_assets.retrieval.results import Retrieval
@@ -52,8 +54,24 @@ class SteppedRetriever:
     """A retriever that is written as `steps`: both faces drive them, and another retriever goes through them. Safe to
     use from many threads and tasks."""
 
+    history: tuple[ChatMessage, ...] = ()  # the turns before the query, oldest first
+
     def __init__(self, database: Database | None) -> None:
         self.database = database
+
+    def with_history(self, history: Sequence[ChatMessage]) -> Self:
+        """This retriever for the next turn of a conversation, of which these are the last turns, oldest first. What
+        rewrites queries in it, however deep, is told them. It shares everything else; make one for each request.
+
+        Raises:
+            InvalidArgument: other things than turns of the user and the assistant.
+        """
+        turns = check_history(history)
+        bound = copy.copy(self)
+        bound.history = turns
+        for name, part in vars(self).items():
+            setattr(bound, name, _with_history(part, turns) if name != "history" else turns)
+        return bound
 
     def search(
         self, query: str, scope: RetrievalScope, top_k: int = 8, filters: Mapping[str, Any] | None = None
@@ -72,6 +90,16 @@ class SteppedRetriever:
     ) -> Steps[Retrieval]:
         """What a search does, for a retriever around this one: `found = yield from inner.steps(...)`."""
         raise NotImplementedError
+
+
+def _with_history(part: Any, turns: tuple[ChatMessage, ...]) -> Any:
+    """A part of a retriever, with every retriever in it for the next turn of a conversation."""
+    if type(part) in (tuple, list):
+        return type(part)(_with_history(one, turns) for one in part)
+    if type(part) is dict:
+        return {name: _with_history(one, turns) for name, one in part.items()}
+    follows = getattr(part, "with_history", None)
+    return follows(turns) if callable(follows) and hasattr(part, "search") else part
 
 
 def steps_of(
