@@ -63,8 +63,10 @@ if TYPE_CHECKING:
     from rag_assets.retrieval.protocol import Retriever
     from rag_assets.retrieval.reranked import RerankedRetriever
     from rag_assets.retrieval.rerankers.bi_encoder import BiEncoderReranker
+    from rag_assets.retrieval.rerankers.chat import ChatReranker
     from rag_assets.retrieval.rerankers.cross_encoder import CrossEncoderReranker
     from rag_assets.retrieval.rerankers.protocol import Reranker, Scores
+    from rag_assets.retrieval.rerankers.server import ServerReranker
     from rag_assets.retrieval.results import Retrieval, RetrievalResult
     from rag_assets.retrieval.retrievers import DenseRetriever, HybridRetriever, LexicalRetriever
     from rag_assets.retrieval.rewriting import RewritingRetriever
@@ -79,6 +81,7 @@ __all__ = [
     "ChatError",
     "ChatMessage",
     "ChatModel",
+    "ChatReranker",
     "Chunk",
     "ChunkingSpec",
     "CostCeilingReached",
@@ -122,6 +125,7 @@ __all__ = [
     "RootUnreadable",
     "ScopeError",
     "Scores",
+    "ServerReranker",
     "Settings",
     "SourceError",
     "TextRefused",
@@ -151,6 +155,7 @@ _HOMES = {
     "ChatAnswer": "chat.protocol",
     "ChatMessage": "chat.protocol",
     "ChatModel": "chat.protocol",
+    "ChatReranker": "retrieval.rerankers.chat",
     "Chunk": "documents.model",
     "ChunkingSpec": "chunking",
     "CrossEncoderReranker": "retrieval.rerankers.cross_encoder",
@@ -173,6 +178,7 @@ _HOMES = {
     "Retriever": "retrieval.protocol",
     "RewritingRetriever": "retrieval.rewriting",
     "Scores": "retrieval.rerankers.protocol",
+    "ServerReranker": "retrieval.rerankers.server",
     "Settings": "settings",
     "aopen_scope": "retrieval.scope",
     "chunk_document": "chunking",

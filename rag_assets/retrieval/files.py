@@ -23,7 +23,9 @@ from rag_assets.retrieval.dual import DualRetriever
 from rag_assets.retrieval.protocol import Retriever
 from rag_assets.retrieval.reranked import RerankedRetriever
 from rag_assets.retrieval.rerankers.bi_encoder import BiEncoderReranker
+from rag_assets.retrieval.rerankers.chat import ChatReranker
 from rag_assets.retrieval.rerankers.cross_encoder import CrossEncoderReranker
+from rag_assets.retrieval.rerankers.server import ServerReranker
 from rag_assets.retrieval.retrievers import DenseRetriever, HybridRetriever, LexicalRetriever
 from rag_assets.retrieval.rewriting import RewritingRetriever
 from rag_assets.store.database import Database
@@ -31,13 +33,15 @@ from rag_assets.store.database import Database
 # What a `kind` makes. One that asks the database has `database` as its first parameter.
 KINDS: Mapping[str, Callable[..., Any]] = {
     "bi_encoder": BiEncoderReranker,
+    "chat_reranker": ChatReranker,
     "cross_encoder": CrossEncoderReranker,
     "dense": DenseRetriever,
-    "google_chat": GoogleChat,
     "dual": DualRetriever,
+    "google_chat": GoogleChat,
     "hybrid": HybridRetriever,
     "lexical": LexicalRetriever,
     "openai_chat": OpenAIChat,
+    "rerank_server": ServerReranker,
     "reranked": RerankedRetriever,
     "rewriting": RewritingRetriever,
 }
