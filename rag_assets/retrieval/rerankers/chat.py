@@ -11,7 +11,6 @@ from rag_assets.chat.forms import DATA_RULE, data_block, read_form, schema_of
 from rag_assets.chat.protocol import (
     MAX_LIMIT_S,
     MAX_TOKENS,
-    AwaitedChatModel,
     ChatAnswer,
     ChatMessage,
     ChatModel,
@@ -54,7 +53,8 @@ class ChatReranker:
             InvalidArgument: it is none.
         """
         self._chat = check_chat(chat)
-        if isinstance(chat, AwaitedChatModel):
+        self._acomplete: Any = getattr(chat, "acomplete", None)
+        if callable(self._acomplete):
             self.ascore = self._ascore
 
     @property
@@ -71,8 +71,7 @@ class ChatReranker:
         return _scores(self._chat.complete(_messages(query, texts), **_bounds(texts, caller)), caller)
 
     async def _ascore(self, query: str, texts: Sequence[str], caller: Caller) -> Scores:
-        chat: Any = self._chat
-        return _scores(await chat.acomplete(_messages(query, texts), **_bounds(texts, caller)), caller)
+        return _scores(await self._acomplete(_messages(query, texts), **_bounds(texts, caller)), caller)
 
 
 def _messages(query: str, texts: Sequence[str]) -> list[ChatMessage]:

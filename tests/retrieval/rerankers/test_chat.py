@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from rag_assets.chat.protocol import ChatAnswer
 from rag_assets.errors import InvalidArgument
 from rag_assets.retrieval import RerankedRetriever
 from rag_assets.retrieval.rerankers.chat import ChatReranker
@@ -112,6 +113,21 @@ def test_a_model_that_fails_refuses_or_is_slow_leaves_the_order_before(
     assert found.degraded is not None
     assert found.degraded.startswith("not reranked (")
     assert KEY not in found.degraded
+
+
+def test_a_model_that_can_be_awaited_is_awaited_in_a_task() -> None:
+    class Awaited:
+        name = "awaited"
+
+        def complete(self, messages: Any, **bounds: Any) -> ChatAnswer:
+            return ChatAnswer("", {"judged": []})
+
+        async def acomplete(self, messages: Any, **bounds: Any) -> ChatAnswer:
+            return ChatAnswer("", judged((5, 10)))
+
+    retriever = RerankedRetriever(Fixed(CANDIDATES), ChatReranker(Awaited()), limit_s=30)
+    assert numbers(awaited(retriever, "q", SCOPE))[0] == 4
+    assert numbers(blocking(retriever, "q", SCOPE))[0] == 0
 
 
 def test_what_is_no_chat_model_is_refused() -> None:
