@@ -32,7 +32,13 @@ INSERT INTO rag.bots (tenant_id, id) VALUES (%(tenant)s, %(bot)s) ON CONFLICT DO
 
 -- add_space --
 -- Each bot has one space so far, with the default name.
-INSERT INTO rag.knowledge_spaces (tenant_id, bot_id) VALUES (%(tenant)s, %(bot)s) ON CONFLICT DO NOTHING
+INSERT INTO rag.knowledge_spaces (tenant_id, bot_id, visibility_scope) VALUES (%(tenant)s, %(bot)s, %(visibility)s)
+ON CONFLICT DO NOTHING
+
+-- space_visibility --
+-- With whom the sources of a bot's space are shared.
+SELECT visibility_scope FROM rag.knowledge_spaces
+WHERE tenant_id = %(tenant)s AND bot_id = %(bot)s AND name = 'default'
 
 -- list_tenants --
 -- All of them, whoever is in scope.
@@ -1156,13 +1162,25 @@ LEFT JOIN rag.embedding_profiles p ON p.knowledge_space_id = k.id AND p.status <
 LEFT JOIN rag.tuned_weights w ON w.embedding_profile_id = p.id
 WHERE k.tenant_id = %(tenant)s AND k.bot_id = %(bot)s AND k.name = 'default'
 
+-- shared_profile_for_search --
+-- Of what all bots of the tenant share: the profile of that name, or the active one and the one that shares its requests.
+SELECT k.id AS space_id, k.canary_percent, coalesce(p.id = k.canary_profile_id, false) AS is_canary,
+       p.id AS profile_id, p.status, w.dense_weight, to_jsonb(p) AS spec
+FROM rag.knowledge_spaces k
+JOIN rag.embedding_profiles p ON p.knowledge_space_id = k.id AND p.status IN ('ready', 'active')
+    AND (p.name = %(name)s OR p.id = k.active_profile_id OR (%(canary)s AND p.id = k.canary_profile_id))
+LEFT JOIN rag.tuned_weights w ON w.embedding_profile_id = p.id
+WHERE k.tenant_id = %(tenant)s AND k.bot_id <> %(bot)s AND k.visibility_scope = 'tenant'
+ORDER BY p.name = %(name)s DESC NULLS LAST, is_canary
+LIMIT CASE WHEN %(canary)s THEN 2 ELSE 1 END
+
 -- searched_spec --
 -- What the profile of a scope is, to be compared with what the scope carries.
 SELECT to_jsonb(p) AS spec FROM rag.embedding_profiles p WHERE p.id = %(profile)s
 
 -- search --
 -- All of it happens in the function, which reads the scope from the transaction.
-SELECT * FROM rag.search(
+SELECT * FROM rag.search_space(
     %(mode)s, %(vector)s::vector, %(text)s, %(top_k)s, %(copies)s, %(candidates)s, %(dense_weight)s, %(fusion)s,
     %(filters)s, %(exact)s)
 

@@ -52,7 +52,8 @@ CREATE TYPE rag.passage AS (
 	score double precision,
 	dense_score double precision,
 	lexical_score double precision,
-	also_at jsonb
+	also_at jsonb,
+	space text
 );
 
 ALTER TYPE rag.passage OWNER TO rag_owner;
@@ -320,6 +321,23 @@ END $_$;
 
 ALTER FUNCTION rag.first_of_texts(profile rag.embedding_profiles, chunks uuid[], at_least integer) OWNER TO rag_search;
 
+CREATE FUNCTION rag.follow_root() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    SELECT coalesce(r.options ->> 'visibility', 'bot'), r.options ->> 'user'
+    INTO NEW.scope_type, NEW.scope_user_id
+    FROM rag.source_roots r
+    WHERE r.id = NEW.root_id OR r.id IN (
+        SELECT f.root_id FROM rag.source_files f
+        WHERE f.knowledge_space_id = NEW.knowledge_space_id AND f.file_hash = NEW.file_hash)
+    ORDER BY coalesce(r.options ->> 'visibility', 'bot') = 'user' DESC, r.id = NEW.root_id DESC, r.id
+    LIMIT 1;
+    RETURN NEW;
+END $$;
+
+ALTER FUNCTION rag.follow_root() OWNER TO rag_owner;
+
 CREATE FUNCTION rag.fuse(dense rag.candidates, lexical rag.candidates, dense_weight double precision, method text, dense_floor double precision) RETURNS TABLE(id uuid, score double precision, dense_score double precision, lexical_score double precision)
     LANGUAGE sql IMMUTABLE
     AS $$
@@ -480,6 +498,39 @@ CREATE FUNCTION rag.is_publishable(source rag.knowledge_sources, options jsonb) 
 
 ALTER FUNCTION rag.is_publishable(source rag.knowledge_sources, options jsonb) OWNER TO rag_owner;
 
+CREATE FUNCTION rag.lead_files() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    WITH hidden AS (
+        UPDATE rag.knowledge_sources s SET root_id = s.root_id
+        FROM added a JOIN rag.source_roots r ON r.id = a.root_id AND r.options ->> 'visibility' = 'user'
+        WHERE s.knowledge_space_id = a.knowledge_space_id AND s.file_hash = a.file_hash AND s.scope_type <> 'user'
+        RETURNING s.knowledge_space_id
+    )
+    UPDATE rag.index_state i SET counts_shared_only = false
+    FROM hidden h JOIN rag.embedding_profiles p ON p.knowledge_space_id = h.knowledge_space_id
+    WHERE p.id = i.embedding_profile_id;
+    RETURN NULL;
+END $$;
+
+ALTER FUNCTION rag.lead_files() OWNER TO rag_owner;
+
+CREATE FUNCTION rag.lead_sources() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    UPDATE rag.knowledge_sources s SET root_id = s.root_id  -- follow it anew
+    WHERE s.root_id = NEW.id OR s.knowledge_space_id = NEW.knowledge_space_id AND s.file_hash IN (
+        SELECT f.file_hash FROM rag.source_files f WHERE f.root_id = NEW.id);
+    UPDATE rag.index_state i SET counts_shared_only = false
+    FROM rag.embedding_profiles p
+    WHERE p.id = i.embedding_profile_id AND p.knowledge_space_id = NEW.knowledge_space_id;
+    RETURN NULL;
+END $$;
+
+ALTER FUNCTION rag.lead_sources() OWNER TO rag_owner;
+
 CREATE FUNCTION rag.lexical_candidates(profile rag.embedding_profiles, query rag.lexical_query, how_many integer, source_condition text) RETURNS rag.candidates
     LANGUAGE plpgsql STABLE
     SET enable_seqscan TO 'off'
@@ -556,7 +607,8 @@ BEGIN
     EXECUTE format(
         'SELECT array_agg(ROW(one.id, s.id, s.name, s.external_id, s.metadata, s.canonical_url, one.content,
                     one.token_count, one.citation, one.metadata, f.score, f.dense_score, f.lexical_score,
-                    coalesce(f.also_at, ''[]''))::rag.passage ORDER BY f.place),
+                    coalesce(f.also_at, ''[]''),
+                    CASE WHEN s.scope_type = ''user'' THEN ''user'' ELSE %5$L END)::rag.passage ORDER BY f.place),
                 bool_or(%4$s)
          FROM unnest($1, $2, $3, $4, $5) WITH ORDINALITY AS f (id, score, dense_score, lexical_score, also_at, place)
          CROSS JOIN LATERAL (
@@ -564,7 +616,7 @@ BEGIN
              FROM rag.knowledge_chunks c WHERE c.embedding_profile_id = %1$s AND c.id = f.id LIMIT 1
          ) one
          CROSS JOIN LATERAL (
-             SELECT s.id, s.name, s.external_id, s.metadata, s.canonical_url
+             SELECT s.id, s.name, s.external_id, s.metadata, s.canonical_url, s.scope_type
              FROM rag.knowledge_sources s WHERE s.id = one.source_id AND s.tenant_id = %2$L LIMIT 1
          ) s
          CROSS JOIN LATERAL (
@@ -575,7 +627,8 @@ BEGIN
         CASE WHEN copies THEN 'false' ELSE format(
             'EXISTS (SELECT FROM rag.knowledge_chunks c
                      WHERE c.embedding_profile_id = %s AND rag.text_id(c.content) = rag.text_id(one.content)
-                       AND c.id <> one.id%s)', profile.id, source_condition) END)
+                       AND c.id <> one.id%s)', profile.id, source_condition) END,
+        (SELECT k.visibility_scope FROM rag.knowledge_spaces k WHERE k.id = profile.knowledge_space_id))
     INTO found
     USING ranking.ids[1:top_k], ranking.scores[1:top_k], ranking.dense_scores[1:top_k], ranking.lexical_scores[1:top_k],
         also_at;
@@ -736,6 +789,17 @@ $$;
 ALTER FUNCTION rag.search(mode text, query_vector public.vector, query_text text, top_k integer, candidates integer, dense_weight double precision, fusion text, filters jsonb, exact boolean) OWNER TO rag_search;
 
 CREATE FUNCTION rag.search(mode text, query_vector public.vector, query_text text, top_k integer, copies boolean, candidates integer DEFAULT 100, dense_weight double precision DEFAULT 0.5, fusion text DEFAULT 'minmax'::text, filters jsonb DEFAULT '{}'::jsonb, exact boolean DEFAULT false) RETURNS TABLE(chunk_id uuid, source_id uuid, source_name text, source_uri text, source_metadata jsonb, canonical_url text, content text, token_count integer, citation jsonb, metadata jsonb, score double precision, dense_score double precision, lexical_score double precision, also_at jsonb)
+    LANGUAGE sql STABLE SECURITY DEFINER
+    SET search_path TO 'rag', 'public', 'pg_temp'
+    AS $$
+    SELECT chunk_id, source_id, source_name, source_uri, source_metadata, canonical_url, content, token_count, citation,
+           metadata, score, dense_score, lexical_score, also_at
+    FROM rag.search_space(mode, query_vector, query_text, top_k, copies, candidates, dense_weight, fusion, filters, exact)
+$$;
+
+ALTER FUNCTION rag.search(mode text, query_vector public.vector, query_text text, top_k integer, copies boolean, candidates integer, dense_weight double precision, fusion text, filters jsonb, exact boolean) OWNER TO rag_search;
+
+CREATE FUNCTION rag.search_space(mode text, query_vector public.vector, query_text text, top_k integer, copies boolean, candidates integer DEFAULT 100, dense_weight double precision DEFAULT 0.5, fusion text DEFAULT 'minmax'::text, filters jsonb DEFAULT '{}'::jsonb, exact boolean DEFAULT false) RETURNS SETOF rag.passage
     LANGUAGE plpgsql STABLE SECURITY DEFINER
     SET search_path TO 'rag', 'public', 'pg_temp'
     AS $$
@@ -791,7 +855,17 @@ BEGIN
     RETURN QUERY SELECT * FROM unnest(found.rows);
 END $$;
 
-ALTER FUNCTION rag.search(mode text, query_vector public.vector, query_text text, top_k integer, copies boolean, candidates integer, dense_weight double precision, fusion text, filters jsonb, exact boolean) OWNER TO rag_search;
+ALTER FUNCTION rag.search_space(mode text, query_vector public.vector, query_text text, top_k integer, copies boolean, candidates integer, dense_weight double precision, fusion text, filters jsonb, exact boolean) OWNER TO rag_search;
+
+CREATE FUNCTION rag.shared_bot() RETURNS text
+    LANGUAGE sql STABLE SECURITY DEFINER
+    SET search_path TO 'rag', 'public', 'pg_temp'
+    AS $$
+    SELECT k.bot_id::text FROM rag.knowledge_spaces k
+    WHERE k.tenant_id = rag.scope_tenant() AND rag.scope_bot() IS NOT NULL AND k.visibility_scope = 'tenant'
+$$;
+
+ALTER FUNCTION rag.shared_bot() OWNER TO rag_search;
 
 CREATE FUNCTION rag.similarity_of_distance(profile rag.embedding_profiles) RETURNS text
     LANGUAGE sql IMMUTABLE
@@ -1485,7 +1559,8 @@ CREATE TABLE rag.source_roots (
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     options jsonb DEFAULT '{}'::jsonb NOT NULL,
     next_scan_at timestamp with time zone,
-    scan jsonb
+    scan jsonb,
+    CONSTRAINT source_roots_visibility CHECK (((COALESCE((options ->> 'visibility'::text), 'bot'::text) = 'user'::text) = (COALESCE((options ->> 'user'::text), ''::text) <> ''::text)))
 );
 
 ALTER TABLE ONLY rag.source_roots FORCE ROW LEVEL SECURITY;
@@ -1683,6 +1758,8 @@ CREATE INDEX knowledge_sources_private ON rag.knowledge_sources USING btree (kno
 
 CREATE INDEX knowledge_sources_root ON rag.knowledge_sources USING btree (root_id);
 
+CREATE UNIQUE INDEX knowledge_spaces_shared ON rag.knowledge_spaces USING btree (tenant_id) WHERE (visibility_scope = 'tenant'::text);
+
 CREATE INDEX page_signatures_space ON rag.page_signatures USING btree (knowledge_space_id);
 
 CREATE INDEX profile_events_bot ON rag.profile_events USING btree (tenant_id, bot_id, created_at);
@@ -1698,6 +1775,12 @@ CREATE UNIQUE INDEX source_roots_uri ON rag.source_roots USING btree (knowledge_
 CREATE TRIGGER immutable BEFORE UPDATE ON rag.embedding_profiles FOR EACH ROW EXECUTE FUNCTION rag.refuse_profile_change();
 
 CREATE TRIGGER immutable BEFORE UPDATE ON rag.profile_specs FOR EACH ROW EXECUTE FUNCTION rag.refuse_profile_change();
+
+CREATE TRIGGER knowledge_sources_root BEFORE INSERT OR UPDATE OF root_id ON rag.knowledge_sources FOR EACH ROW WHEN ((new.root_id IS NOT NULL)) EXECUTE FUNCTION rag.follow_root();
+
+CREATE TRIGGER source_files_visibility AFTER INSERT ON rag.source_files REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION rag.lead_files();
+
+CREATE TRIGGER source_roots_visibility AFTER UPDATE OF options ON rag.source_roots FOR EACH ROW WHEN ((((old.options -> 'visibility'::text) IS DISTINCT FROM (new.options -> 'visibility'::text)) OR ((old.options -> 'user'::text) IS DISTINCT FROM (new.options -> 'user'::text)))) EXECUTE FUNCTION rag.lead_sources();
 
 ALTER TABLE ONLY rag.bots
     ADD CONSTRAINT bots_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES rag.tenants(id);
@@ -1812,9 +1895,31 @@ CREATE POLICY app ON rag.source_documents FOR SELECT TO rag_app USING ((((tenant
    FROM rag.knowledge_sources s
   WHERE (s.id = source_documents.source_id)))));
 
-CREATE POLICY app ON rag.source_profiles FOR SELECT TO rag_app USING ((((tenant_id)::text = rag.scope_tenant()) AND ((bot_id)::text = rag.scope_bot())));
+CREATE POLICY app ON rag.source_profiles FOR SELECT TO rag_app USING ((((tenant_id)::text = rag.scope_tenant()) AND ((bot_id)::text = rag.scope_bot()) AND (EXISTS ( SELECT
+   FROM rag.knowledge_sources s
+  WHERE (s.id = source_profiles.source_id)))));
 
 CREATE POLICY app ON rag.tuned_weights FOR SELECT TO rag_app USING ((((tenant_id)::text = rag.scope_tenant()) AND ((bot_id)::text = rag.scope_bot())));
+
+CREATE POLICY app_shared ON rag.embedding_profiles FOR SELECT TO rag_app USING ((((tenant_id)::text = rag.scope_tenant()) AND ((bot_id)::text = ( SELECT rag.shared_bot() AS shared_bot))));
+
+CREATE POLICY app_shared ON rag.knowledge_chunks FOR SELECT TO rag_app USING ((((tenant_id)::text = rag.scope_tenant()) AND ((bot_id)::text = ( SELECT rag.shared_bot() AS shared_bot)) AND (EXISTS ( SELECT
+   FROM rag.knowledge_sources s
+  WHERE (s.id = knowledge_chunks.source_id)))));
+
+CREATE POLICY app_shared ON rag.knowledge_sources FOR SELECT TO rag_app USING ((((tenant_id)::text = rag.scope_tenant()) AND ((bot_id)::text = ( SELECT rag.shared_bot() AS shared_bot)) AND ((scope_type = 'bot'::text) OR (scope_user_id = rag.scope_user()))));
+
+CREATE POLICY app_shared ON rag.knowledge_spaces FOR SELECT TO rag_app USING ((((tenant_id)::text = rag.scope_tenant()) AND ((bot_id)::text = ( SELECT rag.shared_bot() AS shared_bot))));
+
+CREATE POLICY app_shared ON rag.source_documents FOR SELECT TO rag_app USING ((((tenant_id)::text = rag.scope_tenant()) AND ((bot_id)::text = ( SELECT rag.shared_bot() AS shared_bot)) AND (EXISTS ( SELECT
+   FROM rag.knowledge_sources s
+  WHERE (s.id = source_documents.source_id)))));
+
+CREATE POLICY app_shared ON rag.source_profiles FOR SELECT TO rag_app USING ((((tenant_id)::text = rag.scope_tenant()) AND ((bot_id)::text = ( SELECT rag.shared_bot() AS shared_bot)) AND (EXISTS ( SELECT
+   FROM rag.knowledge_sources s
+  WHERE (s.id = source_profiles.source_id)))));
+
+CREATE POLICY app_shared ON rag.tuned_weights FOR SELECT TO rag_app USING ((((tenant_id)::text = rag.scope_tenant()) AND ((bot_id)::text = ( SELECT rag.shared_bot() AS shared_bot))));
 
 ALTER TABLE rag.bots ENABLE ROW LEVEL SECURITY;
 
@@ -2027,6 +2132,12 @@ GRANT ALL ON FUNCTION rag.search(mode text, query_vector public.vector, query_te
 
 REVOKE ALL ON FUNCTION rag.search(mode text, query_vector public.vector, query_text text, top_k integer, copies boolean, candidates integer, dense_weight double precision, fusion text, filters jsonb, exact boolean) FROM PUBLIC;
 GRANT ALL ON FUNCTION rag.search(mode text, query_vector public.vector, query_text text, top_k integer, copies boolean, candidates integer, dense_weight double precision, fusion text, filters jsonb, exact boolean) TO rag_app;
+
+REVOKE ALL ON FUNCTION rag.search_space(mode text, query_vector public.vector, query_text text, top_k integer, copies boolean, candidates integer, dense_weight double precision, fusion text, filters jsonb, exact boolean) FROM PUBLIC;
+GRANT ALL ON FUNCTION rag.search_space(mode text, query_vector public.vector, query_text text, top_k integer, copies boolean, candidates integer, dense_weight double precision, fusion text, filters jsonb, exact boolean) TO rag_app;
+
+REVOKE ALL ON FUNCTION rag.shared_bot() FROM PUBLIC;
+GRANT ALL ON FUNCTION rag.shared_bot() TO rag_app;
 
 REVOKE ALL ON FUNCTION rag.source_condition(profile rag.embedding_profiles, filters jsonb) FROM PUBLIC;
 

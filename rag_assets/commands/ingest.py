@@ -14,6 +14,7 @@ from rich.text import Text
 from rag_assets.commands.bars import shown
 from rag_assets.commands.options import (
     AllFolders,
+    Batch,
     Bot,
     Encoding,
     Exclude,
@@ -22,7 +23,10 @@ from rag_assets.commands.options import (
     Json,
     NoIndex,
     Reread,
+    RetryFailed,
     Tenant,
+    User,
+    Visibility,
     given_options,
     key,
 )
@@ -35,6 +39,7 @@ from rag_assets.ingest.batch_api.backlog import require_batches
 from rag_assets.ingest.plan import Demand, exists, make_plan, price_of
 from rag_assets.ingest.roots import checked_options, forget_unread, refuse_moves
 from rag_assets.ingest.start import start
+from rag_assets.ingest.visibility import check_visibility, space_of, visible_to
 from rag_assets.printing import counted, duration
 from rag_assets.settings import Settings, load_settings
 from rag_assets.sources.roots import resolve_roots
@@ -44,7 +49,7 @@ from rag_assets.store.refused import forget_refused_texts
 from rag_assets.store.roots import list_roots
 from rag_assets.store.source_life import count_failed_served
 from rag_assets.store.sources import forget_unread_files, let_files_be_reread
-from rag_assets.store.tenants import list_bots, list_tenants, spaces_of
+from rag_assets.store.tenants import SHARED_BOT, list_bots, list_tenants, spaces_of
 
 if TYPE_CHECKING:
     from rag_assets.launch.ingest import IngestOutcome
@@ -84,22 +89,16 @@ def ingest(
         ),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell what would be done; write nothing.")] = False,
-    batch: Annotated[
-        bool,
-        typer.Option("--batch", help="Embed through the provider's batch API: half the price, a day or so later."),
-    ] = False,
-    retry_failed: Annotated[
-        bool,
-        typer.Option(
-            "--retry-failed", help="Also read what failed or held no text again, and send what a model refused again."
-        ),
-    ] = False,
+    batch: Batch = False,
+    retry_failed: RetryFailed = False,
     exclude: Exclude = None,
     include: Include = None,
     gitignore: GitIgnore = None,
     all_folders: AllFolders = None,
     noindex: NoIndex = None,
     encoding: Encoding = None,
+    visibility: Visibility = None,
+    user: User = None,
     as_new: Annotated[
         bool, typer.Option("--as-new", help="Take a PATH for a new root, though it looks like one that was moved.")
     ] = False,
@@ -116,13 +115,17 @@ def ingest(
     exit code stays 0. It is 1 where most of a root is gone at once: that is kept until it is back, or confirmed.
     """
     roots = resolve_roots(paths or [])
-    options = checked_options(given_options(exclude, include, gitignore, all_folders, noindex, encoding))
-    if options and not roots:
+    check_visibility(visibility, user)
+    given = given_options(exclude, include, gitignore, all_folders, noindex, encoding)
+    options = checked_options({**given, **visible_to(visibility, user)})
+    if (options or visibility) and not roots:
         raise UsageError("options of a root go with a PATH; those of a remembered one are changed by: rag root set")
     settings = load_settings()
     with ready_database(settings, makes_home=bool(roots) and not dry_run) as database, shown(silent=as_json):
         if dry_run:
+            bot = SHARED_BOT if visibility == "tenant" else bot
             return _dry_run(database, tenant, bot, roots, profile, options, as_new)
+        bot = space_of(database, tenant, bot, visibility)
         _forget(database, tenant, bot, retry_failed, reread)
         flags = IngestFlags(batch, as_new, confirm_loss)
         name, outcome = ingest_roots(database, settings, tenant, bot, roots, profile, flags, options)

@@ -74,6 +74,52 @@ Encoding = Annotated[
     str | None,
     typer.Option("--encoding", help="Of text files that do not say theirs. (default: found out)", show_default=False),
 ]
+User = Annotated[
+    str | None,
+    typer.Option("--user", help="With --visibility user: whose sources they are.", show_default=False),
+]
+
+
+class VisibleTo(StrEnum):
+    """Who sees the sources of a root."""
+
+    bot = "bot"
+    tenant = "tenant"
+    user = "user"
+
+
+class BotOrUser(StrEnum):
+    """Who sees the sources of a root of one bot."""
+
+    bot = "bot"
+    user = "user"
+
+
+Visibility = Annotated[
+    VisibleTo | None,
+    typer.Option(
+        help="Who sees what lies under PATH: all users of the bot, all bots of the tenant (it goes to their common "
+        "space, all-bots), or one user alone. (default: bot)",
+        show_default=False,
+    ),
+]
+BotVisibility = Annotated[
+    BotOrUser | None,
+    typer.Option(
+        "--visibility",
+        help="Who sees its sources from now on: all users of the bot, or one user alone.",
+        show_default=False,
+    ),
+]
+Batch = Annotated[
+    bool, typer.Option("--batch", help="Embed through the provider's batch API: half the price, a day or so later.")
+]
+RetryFailed = Annotated[
+    bool,
+    typer.Option(
+        "--retry-failed", help="Also read what failed or held no text again, and send what a model refused again."
+    ),
+]
 Reread = Annotated[
     bool, typer.Option("--reread", help="Read all files again, however unchanged they look; same texts cost nothing.")
 ]

@@ -15,6 +15,7 @@ from rag_assets.commands.options import (
     AllFolders,
     AnyBot,
     Bot,
+    BotVisibility,
     Encoding,
     Exclude,
     GitIgnore,
@@ -22,12 +23,14 @@ from rag_assets.commands.options import (
     Json,
     NoIndex,
     Tenant,
+    User,
     given_options,
 )
 from rag_assets.commands.session import ready_database
 from rag_assets.commands.shell import CommandResult, note, printable
 from rag_assets.errors import UsageError, unknown
 from rag_assets.ingest import roots as changes
+from rag_assets.ingest.visibility import check_visibility, visible_to
 from rag_assets.printing import counted, moment
 from rag_assets.sources.options import DEFAULT_OPTIONS
 from rag_assets.sources.roots import resolve_roots
@@ -83,6 +86,8 @@ def set_command(
             show_default=False,
         ),
     ] = None,
+    visibility: BotVisibility = None,
+    user: User = None,
     unset: Annotated[
         list[str] | None,
         typer.Option("--unset", metavar="OPTION", help="Make this option as by default again. May be repeated."),
@@ -93,14 +98,11 @@ def set_command(
 
     Patterns that are given take the place of those before. What they leave out is taken away by the next scan.
     """
-    defaults = DEFAULT_OPTIONS.model_dump()
-    names = {"interval": "interval_s"} | {name.replace("_", "-"): name for name in defaults if name != "interval_s"}
-    for name in unset or []:
-        if name.lstrip("-") not in names:
-            raise unknown("option", name.lstrip("-"), names, of="of a root")
-    reset = {names[name.lstrip("-")]: defaults[names[name.lstrip("-")]] for name in unset or []}
+    reset = _defaults_of(unset or [])
     given = given_options(exclude, include, gitignore, all_folders, noindex, encoding)
     given |= {"interval_s": interval} if interval is not None else {}
+    check_visibility(visibility, user)
+    given |= visible_to(visibility, user)
     given |= {"max_loss_percent": max_loss_percent} if max_loss_percent is not None else {}
     if both := given.keys() & reset.keys():
         raise UsageError(f"{', '.join(sorted(both))}: either set or --unset")
@@ -112,6 +114,19 @@ def set_command(
         stored = set_options(connection, found, options)
     payload = {"tenant": tenant, "bot": bot, "root": shown(found.uri), "options": stored.model_dump(mode="json")}
     return CommandResult(payload, lambda console: _show_options(console, payload))
+
+
+def _defaults_of(unset: Sequence[str]) -> dict[str, Any]:
+    """The default values of the options that are named as on the command line."""
+    defaults = DEFAULT_OPTIONS.model_dump()
+    names = {"interval": "interval_s"} | {name.replace("_", "-"): name for name in defaults if name != "interval_s"}
+    named = [name.lstrip("-") for name in unset]
+    for name in named:
+        if name not in names:
+            raise unknown("option", name, names, of="of a root")
+    if {"visibility", "user"} & set(named):
+        named += ["visibility", "user"]
+    return {names[name]: defaults[names[name]] for name in named}
 
 
 def remove(

@@ -31,6 +31,7 @@ _HASH = re.compile(r"[0-9a-f]{32}")
 NOTHING = "no reliable source in this scope"
 SNIPPET_CHARS = 320
 _SHOWN_PLACES = 3  # other places of a text, in a line
+_SPACES = {"tenant": "  shared by all bots", "user": "  private"}
 
 
 def search(
@@ -125,7 +126,7 @@ def _show_result(console: Console, rank: int, result: RetrievalResult, words: Se
     console.print(
         Text.assemble(
             (f"{rank:>2}. ", "bold"), (name, "bold cyan"), (f"  {result.score:.3f}", "green"),
-            (f"  ({scores})" if scores else "", "dim"),
+            (f"  ({scores})" if scores else "", "dim"), (_SPACES.get(result.space, ""), "dim"),
         )
     )  # fmt: skip
     citation = Text(printable(citation_text(result.citation, result.source_name)), style="dim")

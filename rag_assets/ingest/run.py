@@ -14,6 +14,7 @@ from rag_assets.ingest.publication import PublishReport, publish_chunks
 from rag_assets.ingest.roots import forget_unread
 from rag_assets.ingest.sources import SyncReport, sync_sources
 from rag_assets.ingest.start import prepare, start
+from rag_assets.ingest.visibility import Visibility, check_visibility, space_of, visible_to
 from rag_assets.keys import check_key
 from rag_assets.sources.roots import resolve_roots
 from rag_assets.store.database import Database
@@ -43,6 +44,8 @@ def ingest(
     batch: bool = False,
     as_new: bool = False,
     confirm_loss: bool = False,
+    visibility: Visibility | None = None,
+    user: str | None = None,
 ) -> IngestReport:
     """Scan the bot's roots and bring one profile of it up to date.
 
@@ -55,6 +58,9 @@ def ingest(
     `confirm_loss`: what is gone from a root has gone on purpose, also where so much of it is gone that it would be held
     back (`report.sources.held`).
 
+    `visibility`: who sees what lies under these roots: the users of the `bot`, which is the default; all bots of the
+    `tenant`, in a space of its own (`all-bots`) that is then what is ingested; or the one `user` alone.
+
     Raises:
         InvalidArgument: names the argument that is of the wrong kind; for tenant, bot and profile an `InvalidKey`.
         UsageError: a root does not exist or cannot be read by anything here; nothing was done.
@@ -66,10 +72,14 @@ def ingest(
     name = profile.name if isinstance(profile, EmbeddingProfile) else profile
     _check(database, tenant, bot, name, roots)
     resolved = resolve_roots([str(root) for root in roots])
+    check_visibility(visibility, user)
+    if visibility is not None and not resolved:
+        raise InvalidArgument("visibility is that of roots: name them", "visibility")
     prepare(database)
     if isinstance(profile, EmbeddingProfile):
         add_spec(database, profile)
-    built = start(database, tenant, bot, name, resolved, as_new=as_new)
+    bot = space_of(database, tenant, bot, visibility)
+    built = start(database, tenant, bot, name, resolved, visible_to(visibility, user), as_new)
     synced = sync_sources(database, tenant, bot, confirm_loss=confirm_loss)
     synced.forgotten_roots = forget_unread(database, tenant, bot, resolved)
     table, chunked = chunk_pending(database, [built])

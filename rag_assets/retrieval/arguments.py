@@ -111,7 +111,7 @@ def check_seconds(value: object, name: str) -> float:
 
 
 def check_filters(filters: object) -> Mapping[str, Any]:
-    """Filters as rag.search takes them. One that is misspelt must not be left out: the search would be wider than
+    """Filters as rag.search_space takes them. One that is misspelt must not be left out: the search would be wider than
     what was asked for.
 
     Raises:

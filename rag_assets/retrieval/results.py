@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, overload
+from typing import Any, overload
 from uuid import UUID
 
 from rag_assets.documents.names import ORIGIN
 from rag_assets.embedding.protocol import Usage
 from rag_assets.retrieval.places import telling_names
 from rag_assets.sources.secrets import without_secrets
-from rag_assets.store.search import SearchRow
-
-Space = Literal["bot", "tenant", "user"]
+from rag_assets.store.search import SearchRow, Space
 
 
 @dataclass(frozen=True)
@@ -133,6 +131,7 @@ def to_result(row: SearchRow) -> RetrievalResult:
         metadata=told["metadata"],
         dense_score=row.dense_score,
         lexical_score=row.lexical_score,
+        space=row.space,
     )
 
 

@@ -13,7 +13,8 @@ from rag_assets.retrieval.arguments import check_share, check_whole
 from rag_assets.retrieval.protocol import SteppedRetriever, checked
 from rag_assets.retrieval.results import Retrieval, to_result
 from rag_assets.retrieval.scope import RetrievalScope
-from rag_assets.retrieval.steps import Steps, ask, embed
+from rag_assets.retrieval.spaces import merged
+from rag_assets.retrieval.steps import Branch, Steps, ask, embed, together
 from rag_assets.store.database import Database
 from rag_assets.store.lexical import lexical_text
 from rag_assets.store.profiles import to_profile
@@ -70,6 +71,15 @@ class _PostgresRetriever(SteppedRetriever):
     ) -> Steps[Retrieval]:
         """See `Retriever.steps`. Where the query cannot be embedded, hybrid mode searches by words alone."""
         query, top_k, filters = checked(query, scope, top_k, filters)
+        if scope.shared is None:
+            return (yield from self._in_space(query, scope, top_k, filters))
+        own, shared = yield from together(
+            *(Branch(self._in_space(query, one, top_k, filters)) for one in (scope, scope.shared))
+        )
+        one_model = self.mode == "lexical" or scope.profile.model_key == scope.shared.profile.model_key
+        return merged(own, shared, scope, top_k, by_score=one_model, copies=self._copies)
+
+    def _in_space(self, query: str, scope: RetrievalScope, top_k: int, filters: Mapping[str, Any]) -> Steps[Retrieval]:
         if not query.strip():
             return Retrieval((), {"embed": 0.0, "search": 0.0, "total": 0.0}, degraded="the query is empty")
         started = time.perf_counter()

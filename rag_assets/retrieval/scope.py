@@ -14,7 +14,7 @@ from rag_assets.retrieval.arguments import check_share, check_text
 from rag_assets.retrieval.steps import Steps, adrive, ask, drive
 from rag_assets.store.database import Database
 from rag_assets.store.profiles import to_profile
-from rag_assets.store.search import SpaceProfile, profiles_for_search
+from rag_assets.store.search import SpaceProfile, profiles_for_search, shared_profiles_for_search
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,8 @@ class RetrievalScope:
     hand with ids of another tenant finds nothing, and one whose `profile` is not that of its `profile_id` is refused
     by every search. `origin` is where the vectors of the profile were made, if that is known and not in the profile: a
     query is embedded there or not at all. `dense_weight` is the weight of meaning in hybrid search that was tuned
-    for the profile, None for the default.
+    for the profile, None for the default. `shared` is the same for what all bots of the tenant share, with the profile
+    that serves there; None where they share nothing.
 
     Raises:
         InvalidKey: tenant or bot is not a key.
@@ -41,6 +42,7 @@ class RetrievalScope:
     user_id: str | None = None
     origin: str | None = None
     dense_weight: float | None = None
+    shared: RetrievalScope | None = None
 
     def __post_init__(self) -> None:
         check_key(self.tenant_id, "tenant")
@@ -57,6 +59,12 @@ class RetrievalScope:
             check_text(self.user_id, "user_id", ScopeError)
         if self.dense_weight is not None:
             check_share(self.dense_weight, "dense_weight")
+        if self.shared is not None and (
+            not isinstance(self.shared, RetrievalScope)
+            or (self.shared.tenant_id, self.shared.bot_id, self.shared.user_id)
+            != (self.tenant_id, self.bot_id, self.user_id)
+        ):
+            raise ScopeError("what is shared is searched for the same tenant, bot and user", "shared")
 
     @property
     def settings(self) -> Mapping[str, str | None]:
@@ -78,7 +86,8 @@ def open_scope(
     user_id: str | None = None,
     request_key: str | None = None,
 ) -> RetrievalScope:
-    """The scope of a request: a bot's active profile (or the one named) as it is now, and who asks.
+    """The scope of a request: a bot's active profile (or the one named) as it is now, and who asks; with it what all
+    bots of the tenant share, if they do. A bot that has nothing of its own answers from that.
 
     Open one for each request, on the server: a promotion or a rollback then holds from the next request on, and an
     answer comes wholly from one profile. Where the bot has a canary, its share of the values of `request_key` gets
@@ -136,12 +145,19 @@ def _opening(
     if request_key is not None and not isinstance(request_key, str):
         raise InvalidArgument(f"request_key must be a string, got {request_key!r}", "request_key")
     canary = request_key is not None
-    (rows,) = yield from ask({"tenant": tenant, "bot": bot}, profiles_for_search(tenant, bot, profile, canary))
+    names = (tenant, bot, profile, canary)
+    rows, shared_rows = yield from ask(
+        {"tenant": tenant, "bot": bot}, profiles_for_search(*names), shared_profiles_for_search(*names)
+    )
     if not rows:
         raise UnknownBot(
             f"no bot {bot!r} of tenant {tenant!r}. Create it with: rag ingest PATH --tenant {tenant} --bot {bot}"
         )
+    who = (tenant, bot, user_id)
+    shared = _scope_of(who, _chosen(shared_rows, request_key)) if shared_rows else None
     chosen = _chosen(rows, request_key)
+    if chosen.profile_id is None and profile is None and shared is not None:
+        return shared
     if chosen.profile_id is None or chosen.status not in ("ready", "active"):
         wanted = f"profile {profile!r}" if profile else "active profile"
         raise ProfileNotReady(
@@ -149,9 +165,14 @@ def _opening(
             f"rag ingest --tenant {tenant} --bot {bot} --profile {profile or DEFAULT_PROFILE} "
             "(rag profile list shows which there are)"
         )
-    spec = to_profile(chosen.spec)
+    return replace(_scope_of(who, chosen), shared=shared)
+
+
+def _scope_of(who: tuple[str, str, str | None], chosen: SpaceProfile) -> RetrievalScope:
+    tenant, bot, user_id = who
+    assert chosen.profile_id is not None
     return RetrievalScope(
-        tenant, bot, chosen.space_id, chosen.profile_id, spec, user_id,
+        tenant, bot, chosen.space_id, chosen.profile_id, to_profile(chosen.spec), user_id,
         origin=chosen.spec.get("origin"), dense_weight=chosen.dense_weight,
     )  # fmt: skip
 
@@ -162,7 +183,7 @@ def _chosen(rows: Sequence[SpaceProfile], request_key: str | None) -> SpaceProfi
     if len(rows) == 1:
         return first
     takes = request_key is not None and in_canary(first.space_id, request_key, first.canary_percent)
-    return next(row for row in rows if row.is_canary is takes)
+    return next((row for row in rows if row.is_canary is takes), first)
 
 
 def in_canary(space: UUID, request_key: str, percent: int) -> bool:

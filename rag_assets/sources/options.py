@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 
 class RootOptions(BaseModel):
@@ -19,6 +21,8 @@ class RootOptions(BaseModel):
         interval_s: seconds between two looks at the root; None for the default of its kind.
         max_loss_percent: where more of the root's sources are gone at once, they are kept until somebody says that they
             have gone; 100 to believe every scan.
+        visibility: who sees its sources: all users of the `bot`, or the one `user` alone.
+        user: whose they are, with visibility `user`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -31,6 +35,14 @@ class RootOptions(BaseModel):
     encoding: str | None = None
     interval_s: int | None = Field(default=None, ge=5)
     max_loss_percent: int = Field(default=50, ge=0, le=100)
+    visibility: Literal["bot", "user"] = "bot"
+    user: str | None = Field(default=None, min_length=1)
+
+    @model_validator(mode="after")
+    def _user_is_named(self) -> RootOptions:
+        if (self.visibility == "user") != (self.user is not None):
+            raise ValueError("visibility 'user' and a user go together")
+        return self
 
     def reads_like(self, other: RootOptions) -> bool:
         """Whether the same bytes are the same documents with both."""

@@ -16,7 +16,7 @@ from rag_assets.errors import DatabaseFailed, DatabaseRefused, DatabaseUnavailab
 _NO_SCHEMA = (errors.InvalidSchemaName, errors.UndefinedTable, errors.UndefinedColumn, errors.UndefinedFunction)
 _NO_ROLE = re.compile(r'permission denied to set role "(\w+)"')
 _NOT_SET_UP = re.compile(r'role "rag_\w+_login" does not exist')  # a login of the embedded server
-_SEARCHES = re.compile(r"function (search|rag\.search)\b")
+_SEARCHES = re.compile(r"function (?:rag\.)?search(?:_space)?\b")
 # Before a connection stands, no code tells a server that refuses from one that is away. Each with the way out.
 _REFUSALS = (
     (r'database "[^"]*" does not exist|no such database', "it names a database that is not there"),
@@ -103,7 +103,7 @@ def _not_granted(what: str, said: str) -> RagError:
         )
     if _SEARCHES.search(said):
         return DatabaseRefused(
-            f"{what} does not let rag_app search ({said}): GRANT EXECUTE ON FUNCTION rag.search TO rag_app"
+            f"{what} does not let rag_app search ({said}): GRANT EXECUTE ON FUNCTION rag.search_space TO rag_app"
         )
     return DatabaseRefused(
         f"{what} does not let this login do that ({said}); its roles were granted less than rag up does"

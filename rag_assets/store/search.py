@@ -1,4 +1,4 @@
-"""What retrieval sends: which profile answers, and a call of rag.search under a scope."""
+"""What retrieval sends: which profile answers, and a call of rag.search_space under a scope."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ from rag_assets.store.statements import Connection, Scope, Statement, ask
 
 Mode = Literal["dense", "lexical", "hybrid"]
 Fusion = Literal["minmax", "rrf"]
+Space = Literal["bot", "tenant", "user"]
 
 
 @dataclass(frozen=True)
 class SearchRequest:
-    """What rag.search is asked.
+    """What rag.search_space is asked.
 
     Attributes:
         vector: (d,) float32 of the profile's model; None in lexical mode.
@@ -45,7 +46,7 @@ class SearchRequest:
 
 @dataclass(frozen=True)
 class SearchRow:
-    """One chunk as rag.search returns it; scores are similarities, higher is closer.
+    """One chunk as rag.search_space returns it; scores are similarities, higher is closer.
 
     `also_at` holds the other places of its text: `source_id`, `source_name`, `uri`, `metadata` of the source,
     `url`, `citation`.
@@ -65,6 +66,7 @@ class SearchRow:
     dense_score: float | None
     lexical_score: float | None
     also_at: list[dict[str, Any]]
+    space: Space
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,7 @@ class SpaceProfile:
 
 
 def search_statement(request: SearchRequest) -> Statement:
-    """The call of rag.search; its rows are `SearchRow`s, best first."""
+    """The call of rag.search_space; its rows are `SearchRow`s, best first."""
     values = {field.name: getattr(request, field.name) for field in fields(request)}
     return Statement(query("search"), values | {"filters": Jsonb(dict(request.filters))}, class_row(SearchRow))
 
@@ -97,6 +99,13 @@ def profiles_for_search(tenant: str, bot: str, name: str | None, canary: bool) -
     """The bot's active profile and, if asked for, its canary; or the one of that name. Rows are `SpaceProfile`s."""
     values = {"tenant": tenant, "bot": bot, "name": name, "canary": canary}
     return Statement(query("profile_for_search"), values, class_row(SpaceProfile))
+
+
+def shared_profiles_for_search(tenant: str, bot: str, name: str | None, canary: bool) -> Statement:
+    """The same of what all bots of the tenant share, and only what is built: of the profile's own name before the
+    active one. No row where the tenant shares nothing, or where that is the bot itself."""
+    values = {"tenant": tenant, "bot": bot, "name": name, "canary": canary}
+    return Statement(query("shared_profile_for_search"), values, class_row(SpaceProfile))
 
 
 def search_chunks(connection: Connection, scope: Scope, request: SearchRequest) -> list[SearchRow]:

@@ -13,6 +13,8 @@ from rag_assets.keys import check_key
 from rag_assets.store.database import Connection, Database
 from rag_assets.store.sql import query, rows, scalars
 
+SHARED_BOT = "all-bots"  # whose space all bots of its tenant search beside their own
+
 
 @dataclass(frozen=True)
 class Space:
@@ -26,7 +28,8 @@ class Space:
 
 
 def add_tenant(database: Database, tenant: str, bot: str | None = None) -> bool:
-    """Create the tenant, and the bot with its knowledge space if one is named; True if anything was new.
+    """Create the tenant, and the bot with its knowledge space if one is named; True if anything was new. The space of
+    `SHARED_BOT` is what all bots of the tenant share.
 
     Raises:
         InvalidKey: before anything is written.
@@ -39,8 +42,25 @@ def add_tenant(database: Database, tenant: str, bot: str | None = None) -> bool:
         created = connection.execute(query("add_tenant"), keys).fetchone() is not None
         if bot is not None:
             created |= connection.execute(query("add_bot"), keys).fetchone() is not None
-            connection.execute(query("add_space"), keys)
+            visibility = "tenant" if bot == SHARED_BOT else "bot"
+            connection.execute(query("add_space"), {**keys, "visibility": visibility})
     return created
+
+
+def share_with_tenant(database: Database, tenant: str) -> None:
+    """Make the space that all bots of the tenant search beside their own, unless it is there.
+
+    Raises:
+        UsageError: the tenant has a bot of that name that is one like the others.
+    """
+    add_tenant(database, tenant, SHARED_BOT)
+    with database.work(tenant) as connection:
+        found = scalars(connection, query("space_visibility"), {"tenant": tenant, "bot": SHARED_BOT})
+    if found != ["tenant"]:
+        raise UsageError(
+            f"tenant {tenant!r} has a bot {SHARED_BOT!r} of its own, where what all bots share would lie. Its sources "
+            f"must go to a bot of another name first, and then: rag erase --tenant {tenant} --bot {SHARED_BOT}"
+        )
 
 
 def list_tenants(database: Database) -> list[str]:

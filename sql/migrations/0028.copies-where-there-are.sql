@@ -6,7 +6,8 @@
 CREATE TYPE rag.passage AS (
     chunk_id uuid, source_id uuid, source_name text, source_uri text, source_metadata jsonb, canonical_url text,
     content text, token_count int, citation jsonb, metadata jsonb,
-    score float8, dense_score float8, lexical_score float8, also_at jsonb
+    score float8, dense_score float8, lexical_score float8, also_at jsonb,
+    space text  -- with whom the source is shared: the bot's users, the tenant's bots, or one user alone
 );
 CREATE TYPE rag.passages AS (rows rag.passage[], has_copies boolean);
 
@@ -22,7 +23,8 @@ BEGIN
     EXECUTE format(
         'SELECT array_agg(ROW(one.id, s.id, s.name, s.external_id, s.metadata, s.canonical_url, one.content,
                     one.token_count, one.citation, one.metadata, f.score, f.dense_score, f.lexical_score,
-                    coalesce(f.also_at, ''[]''))::rag.passage ORDER BY f.place),
+                    coalesce(f.also_at, ''[]''),
+                    CASE WHEN s.scope_type = ''user'' THEN ''user'' ELSE %5$L END)::rag.passage ORDER BY f.place),
                 bool_or(%4$s)
          FROM unnest($1, $2, $3, $4, $5) WITH ORDINALITY AS f (id, score, dense_score, lexical_score, also_at, place)
          CROSS JOIN LATERAL (
@@ -30,7 +32,7 @@ BEGIN
              FROM rag.knowledge_chunks c WHERE c.embedding_profile_id = %1$s AND c.id = f.id LIMIT 1
          ) one
          CROSS JOIN LATERAL (
-             SELECT s.id, s.name, s.external_id, s.metadata, s.canonical_url
+             SELECT s.id, s.name, s.external_id, s.metadata, s.canonical_url, s.scope_type
              FROM rag.knowledge_sources s WHERE s.id = one.source_id AND s.tenant_id = %2$L LIMIT 1
          ) s
          CROSS JOIN LATERAL (
@@ -41,7 +43,8 @@ BEGIN
         CASE WHEN copies THEN 'false' ELSE format(
             'EXISTS (SELECT FROM rag.knowledge_chunks c
                      WHERE c.embedding_profile_id = %s AND rag.text_id(c.content) = rag.text_id(one.content)
-                       AND c.id <> one.id%s)', profile.id, source_condition) END)
+                       AND c.id <> one.id%s)', profile.id, source_condition) END,
+        (SELECT k.visibility_scope FROM rag.knowledge_spaces k WHERE k.id = profile.knowledge_space_id))
     INTO found
     USING ranking.ids[1:top_k], ranking.scores[1:top_k], ranking.dense_scores[1:top_k], ranking.lexical_scores[1:top_k],
         also_at;
@@ -115,8 +118,9 @@ ALTER FUNCTION rag.filled_list OWNER TO rag_search;
 ALTER FUNCTION rag.ranked OWNER TO rag_search;
 SET LOCAL ROLE rag_search;
 
--- As before.
-CREATE OR REPLACE FUNCTION rag.search(
+-- One space of the scope, with the profile that the scope names for it; rag.search is what programs of the version before
+-- call.
+CREATE FUNCTION rag.search_space(
     mode text,
     query_vector vector,
     query_text text,
@@ -127,11 +131,7 @@ CREATE OR REPLACE FUNCTION rag.search(
     fusion text DEFAULT 'minmax',
     filters jsonb DEFAULT '{}',
     exact boolean DEFAULT false
-) RETURNS TABLE (
-    chunk_id uuid, source_id uuid, source_name text, source_uri text, source_metadata jsonb, canonical_url text,
-    content text, token_count int, citation jsonb, metadata jsonb,
-    score float8, dense_score float8, lexical_score float8, also_at jsonb
-) LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = rag, public, pg_temp AS $$
+) RETURNS SETOF rag.passage LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = rag, public, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
     profile rag.embedding_profiles := rag.profile_in_scope();
@@ -183,5 +183,28 @@ BEGIN
     found := rag.passages_of(profile, ranking, elsewhere, top_k, source_condition, true);
     RETURN QUERY SELECT * FROM unnest(found.rows);
 END $$;
+REVOKE EXECUTE ON FUNCTION rag.search_space FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION rag.search_space TO rag_app;
+
+CREATE OR REPLACE FUNCTION rag.search(
+    mode text,
+    query_vector vector,
+    query_text text,
+    top_k int,
+    copies boolean,
+    candidates int DEFAULT 100,
+    dense_weight float8 DEFAULT 0.5,
+    fusion text DEFAULT 'minmax',
+    filters jsonb DEFAULT '{}',
+    exact boolean DEFAULT false
+) RETURNS TABLE (
+    chunk_id uuid, source_id uuid, source_name text, source_uri text, source_metadata jsonb, canonical_url text,
+    content text, token_count int, citation jsonb, metadata jsonb,
+    score float8, dense_score float8, lexical_score float8, also_at jsonb
+) LANGUAGE sql STABLE SECURITY DEFINER SET search_path = rag, public, pg_temp AS $$
+    SELECT chunk_id, source_id, source_name, source_uri, source_metadata, canonical_url, content, token_count, citation,
+           metadata, score, dense_score, lexical_score, also_at
+    FROM rag.search_space(mode, query_vector, query_text, top_k, copies, candidates, dense_weight, fusion, filters, exact)
+$$;
 RESET ROLE;
 REVOKE CREATE ON SCHEMA rag FROM rag_search;

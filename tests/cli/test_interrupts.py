@@ -94,7 +94,7 @@ def test_an_evaluation_that_is_interrupted_says_that_nothing_was_recorded(
         with psycopg.connect(url) as connection:
             return bool(
                 connection.execute(
-                    "SELECT FROM pg_stat_activity WHERE state = 'active' AND query LIKE '%rag.search(%' "
+                    "SELECT FROM pg_stat_activity WHERE state = 'active' AND query LIKE '%rag.search_space(%' "
                     "AND pid <> pg_backend_pid()"
                 ).fetchall()
             )

@@ -394,10 +394,7 @@ def test_the_order_in_which_roots_are_read_does_not_change_what_is_served(
 def test_a_file_of_any_time_is_read_and_keeps_no_other_from_it(database: Database, root: Path, year: int) -> None:
     ingested(database, root, "acme", {"a.md": "The pump."})
     write_files(root, {"acme/b.md": "The valve.", "acme/c.md": "The hose."})
-    seconds = int((year - 1970) * 365.2425 * 86_400)
-    os.utime(root / "acme" / "b.md", (seconds, seconds))
-    assert work(again(database))[0] == 2
-    assert len(contents(database)) == 3
-    assert work(again(database))[0] == 0, "it is the same file"
+    os.utime(root / "acme" / "b.md", (int((year - 1970) * 365.2425 * 86_400),) * 2)
+    changed = [work(again(database))[0], work(again(database))[0]]
     rewrite(root / "acme" / "b.md", "The vault.")
-    assert work(again(database))[0] == 1
+    assert [*changed, work(again(database))[0]] == [2, 0, 1]

@@ -220,9 +220,9 @@ def _broken(world: Database, statement: str) -> Database:
     return Database(url)
 
 
-# `rag.search` is there in the form of this version and in that of the one before.
+# The search of this version, and those that programs of earlier ones call.
 _EACH_SEARCH = (
-    "DO $$ DECLARE f regprocedure; BEGIN FOR f IN SELECT oid FROM pg_proc WHERE proname = 'search' "
+    "DO $$ DECLARE f regprocedure; BEGIN FOR f IN SELECT oid FROM pg_proc WHERE proname IN ('search', 'search_space') "
     "AND pronamespace = 'rag'::regnamespace LOOP EXECUTE format('{}', f); END LOOP; END $$"
 )
 

@@ -74,7 +74,7 @@ class Corpus:
             StagedChunk(chunk_id(source_id, index, text), index, text, len(text.split()), "{}", "{}", vector)
             for index, (text, vector) in enumerate(zip(texts, vectors, strict=True))
         ]
-        self._publisher.assume_length(texts)
+        self._publisher.assume_length([(str(source_id), text) for text in texts])
         done = self._publisher.publish([StagedVersion(source_id, "v", chunks)])
         self._publisher.complete()
         (self.built,) = enabled_profiles(self.database, self.built.tenant, self.profile.name)

@@ -1,0 +1,68 @@
+"""What a bot knows and what all bots of its tenant share, in one answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import chain, zip_longest
+
+from rag_assets.embedding.protocol import Usage
+from rag_assets.errors import UsageError
+from rag_assets.retrieval.results import Retrieval, RetrievalResult
+from rag_assets.retrieval.scope import RetrievalScope
+from rag_assets.retrieval.steps import Outcome
+
+
+def merged(
+    own: Outcome[Retrieval],
+    shared: Outcome[Retrieval],
+    scope: RetrievalScope,
+    top_k: int,
+    *,
+    by_score: bool,
+    copies: bool,
+) -> Retrieval:
+    """The best of both, at most `top_k`. Scores of one model order them; where two models made them they cannot be
+    compared, and the spaces take turns. A text that both have is the bot's own, unless `copies` are wanted.
+
+    Raises:
+        RagError: the bot's own space could not be searched. Where only the other one could not, `degraded` says so.
+    """
+    first = own.get()
+    if isinstance(shared.error, UsageError):  # a mistake of the program, not a fault that passes
+        raise shared.error
+    if shared.error is not None:
+        said = f"what all bots of {scope.tenant_id!r} share could not be searched ({shared.error})"
+        return replace(first, degraded="; ".join(filter(None, (first.degraded, said))))
+    second = shared.get()
+    both = [*first, *second] if by_score else _in_turns(first, second)
+    if by_score:
+        both.sort(key=lambda one: -one.score)  # stable: of equals the bot's own comes first
+    if not copies:
+        both = _once(both, {one.content for one in first})
+    return Retrieval(
+        tuple(both[:top_k]),
+        {name: max(first.timings_ms[name], second.timings_ms[name]) for name in first.timings_ms},
+        first.degraded or second.degraded,
+        _sum(first.usage, second.usage),
+    )
+
+
+def _in_turns(first: Sequence[RetrievalResult], second: Sequence[RetrievalResult]) -> list[RetrievalResult]:
+    return [one for one in chain.from_iterable(zip_longest(first, second)) if one is not None]
+
+
+def _once(results: Sequence[RetrievalResult], owned: set[str]) -> list[RetrievalResult]:
+    return [one for one in results if one.space != "tenant" or one.content not in owned]
+
+
+def _sum(one: Usage | None, other: Usage | None) -> Usage | None:
+    if one is None or other is None:
+        return one or other
+    return replace(
+        one,
+        items=one.items + other.items,
+        tokens=one.tokens + other.tokens,
+        cost_usd=one.cost_usd + other.cost_usd,
+        seconds=max(one.seconds, other.seconds),
+    )
