@@ -59,6 +59,7 @@ if TYPE_CHECKING:
         UsageError,
     )
     from rag_assets.ingest.run import IngestReport, ingest
+    from rag_assets.retrieval.diverse import DiverseRetriever
     from rag_assets.retrieval.dual import DualRetriever
     from rag_assets.retrieval.protocol import Retriever
     from rag_assets.retrieval.reranked import RerankedRetriever
@@ -91,6 +92,7 @@ __all__ = [
     "DatabaseRefused",
     "DatabaseUnavailable",
     "DenseRetriever",
+    "DiverseRetriever",
     "Document",
     "DualRetriever",
     "EmbeddingError",
@@ -161,6 +163,7 @@ _HOMES = {
     "CrossEncoderReranker": "retrieval.rerankers.cross_encoder",
     "Database": "store.database",
     "DenseRetriever": "retrieval.retrievers",
+    "DiverseRetriever": "retrieval.diverse",
     "Document": "documents.model",
     "DualRetriever": "retrieval.dual",
     "EmbeddingProfile": "embedding.profiles",

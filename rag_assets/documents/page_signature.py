@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 
@@ -45,15 +46,23 @@ def signature_of(document: Document) -> PageSignature | None:
     words = _WORD.findall(document.text.lower())
     if len(words) < _FEWEST_WORDS:
         return None
-    hashes = np.array([zlib.crc32(word.encode()) for word in words], dtype=np.uint64)
-    windows = np.lib.stride_tricks.sliding_window_view(hashes, _SHINGLE)
-    shingles = np.unique((windows * _POWERS).sum(axis=1, dtype=np.uint64))
+    shingles = shingles_of(words)
     minhash = np.full(PERMUTATIONS, np.iinfo(np.uint64).max, dtype=np.uint64)
     for part in np.array_split(shingles, len(shingles) // 4096 + 1):  # 2 MB at a time
         mixed = part[:, None] * _FACTORS + _OFFSETS
         mixed ^= mixed >> np.uint64(32)
         minhash = np.minimum(minhash, (mixed * _FACTORS).min(axis=0))
     return PageSignature(minhash, tuple(_block_hash(document, block) for block in document.blocks))
+
+
+def shingles_of(words: Sequence[str]) -> NDArray[np.uint64]:
+    """The hashes (n,) of all runs of 5 words, each once and sorted; of fewer words that of all."""
+    length = min(len(words), _SHINGLE)
+    if not length:
+        return np.empty(0, dtype=np.uint64)
+    hashes = np.array([zlib.crc32(word.encode()) for word in words], dtype=np.uint64)
+    windows = np.lib.stride_tricks.sliding_window_view(hashes, length)
+    return np.unique((windows * _POWERS[:length]).sum(axis=1, dtype=np.uint64))
 
 
 def _block_hash(document: Document, block: Block) -> int:

@@ -1,5 +1,6 @@
 """The retrieval library: answers inside one tenant's scope, with citations, and fails closed."""
 
+from rag_assets.retrieval.diverse import DiverseRetriever
 from rag_assets.retrieval.dual import DualRetriever
 from rag_assets.retrieval.protocol import Retriever, SteppedRetriever
 from rag_assets.retrieval.reranked import RerankedRetriever
@@ -10,6 +11,7 @@ from rag_assets.retrieval.scope import RetrievalScope, aopen_scope, open_scope
 
 __all__ = [
     "DenseRetriever",
+    "DiverseRetriever",
     "DualRetriever",
     "HybridRetriever",
     "LexicalRetriever",

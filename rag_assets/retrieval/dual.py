@@ -11,6 +11,7 @@ from uuid import UUID
 from rag_assets.errors import InvalidArgument, RagError, UnknownBot
 from rag_assets.keys import check_key
 from rag_assets.retrieval.arguments import MAX_TOP_K, check_number, check_seconds, check_whole
+from rag_assets.retrieval.fusion import fused_ranks
 from rag_assets.retrieval.protocol import Retriever, SteppedRetriever, checked, database_of, require_retriever, steps_of
 from rag_assets.retrieval.results import Retrieval, RetrievalResult, joined, summed
 from rag_assets.retrieval.scope import RetrievalScope, with_profile
@@ -18,7 +19,6 @@ from rag_assets.retrieval.steps import Branch, Outcome, Steps, together
 
 DualFusion = Literal["rrf", "fallback"]
 SIDES = ("primary", "secondary")
-_RRF = 60  # as in hybrid search
 
 
 class DualRetriever(SteppedRetriever):
@@ -184,11 +184,6 @@ def _in_turn(
 
 
 def _by_ranks(primary: Sequence[RetrievalResult], secondary: Sequence[RetrievalResult]) -> tuple[RetrievalResult, ...]:
-    """By the mean of 61 / (60 + rank), 0 where a list lacks the text; of equals the primary's first."""
     lists = [_by_text(primary), _by_text(secondary)]
-    scores: dict[Text, float] = {}
-    for texts in lists:
-        for rank, text in enumerate(texts, start=1):
-            scores[text] = scores.get(text, 0.0) + (_RRF + 1) / (_RRF + rank) / len(lists)
     found = _labelled(*lists)
-    return tuple(replace(found[text], score=scores[text]) for text in sorted(scores, key=lambda text: -scores[text]))
+    return tuple(replace(found[text], score=score) for text, score in fused_ranks([list(one) for one in lists]).items())

@@ -19,6 +19,7 @@ from typing import Any
 from rag_assets.chat.google import GoogleChat
 from rag_assets.chat.openai import OpenAIChat
 from rag_assets.errors import InvalidArgument, UsageError
+from rag_assets.retrieval.diverse import DiverseRetriever
 from rag_assets.retrieval.dual import DualRetriever
 from rag_assets.retrieval.protocol import Retriever
 from rag_assets.retrieval.reranked import RerankedRetriever
@@ -36,6 +37,7 @@ KINDS: Mapping[str, Callable[..., Any]] = {
     "chat_reranker": ChatReranker,
     "cross_encoder": CrossEncoderReranker,
     "dense": DenseRetriever,
+    "diverse": DiverseRetriever,
     "dual": DualRetriever,
     "google_chat": GoogleChat,
     "hybrid": HybridRetriever,
