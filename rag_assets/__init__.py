@@ -59,8 +59,10 @@ if TYPE_CHECKING:
         UsageError,
     )
     from rag_assets.ingest.run import IngestReport, ingest
+    from rag_assets.ingest.triples import ImportReport, import_triples
     from rag_assets.retrieval.diverse import DiverseRetriever
     from rag_assets.retrieval.dual import DualRetriever
+    from rag_assets.retrieval.graph import GraphRetriever
     from rag_assets.retrieval.protocol import Retriever
     from rag_assets.retrieval.reranked import RerankedRetriever
     from rag_assets.retrieval.rerankers.bi_encoder import BiEncoderReranker
@@ -98,7 +100,9 @@ __all__ = [
     "EmbeddingError",
     "EmbeddingProfile",
     "GoogleChat",
+    "GraphRetriever",
     "HybridRetriever",
+    "ImportReport",
     "IngestReport",
     "InvalidArgument",
     "InvalidKey",
@@ -142,6 +146,7 @@ __all__ = [
     "UsageError",
     "aopen_scope",
     "chunk_document",
+    "import_triples",
     "ingest",
     "make_profile",
     "open_scope",
@@ -168,7 +173,9 @@ _HOMES = {
     "DualRetriever": "retrieval.dual",
     "EmbeddingProfile": "embedding.profiles",
     "GoogleChat": "chat.google",
+    "GraphRetriever": "retrieval.graph",
     "HybridRetriever": "retrieval.retrievers",
+    "ImportReport": "ingest.triples",
     "IngestReport": "ingest.run",
     "LexicalRetriever": "retrieval.retrievers",
     "OpenAIChat": "chat.openai",
@@ -185,6 +192,7 @@ _HOMES = {
     "Settings": "settings",
     "aopen_scope": "retrieval.scope",
     "chunk_document": "chunking",
+    "import_triples": "ingest.triples",
     "make_profile": "embedding.profiles",
     "open_scope": "retrieval.scope",
     "parse_file": "documents.isolated",

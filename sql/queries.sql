@@ -1549,3 +1549,108 @@ RETURNING attempts
 -- work_succeeded --
 -- An attempt succeeded, or there is nothing to attempt any more; what failed later stays.
 DELETE FROM rag.work_attempts WHERE tenant_id = %(tenant)s AND profile = %(profile)s AND last_at <= %(at)s
+
+-- texts_of_sources --
+-- The text of these sources as they are now; those that could not be read have none.
+SELECT s.id, d.checksum, d.text
+FROM rag.knowledge_sources s JOIN rag.source_documents d ON d.source_id = s.id AND d.checksum = s.checksum
+WHERE s.id = ANY(%(sources)s) AND s.status NOT IN ('deleted', 'forgotten')
+ORDER BY s.external_id
+
+-- place_of_chunk --
+-- Where a chunk of a bot lies in its source, if its version is the source's newest.
+SELECT c.source_id, s.checksum, (c.citation ->> 'start')::int AS start, (c.citation ->> 'end')::int AS end
+FROM rag.knowledge_chunks c JOIN rag.knowledge_sources s ON s.id = c.source_id
+WHERE c.id = %(chunk)s AND c.tenant_id = %(tenant)s AND c.bot_id = %(bot)s
+  AND c.citation ->> 'version' = s.checksum AND s.status NOT IN ('deleted', 'forgotten')
+ORDER BY c.embedding_profile_id LIMIT 1
+
+-- language_of_space --
+-- The text search configuration of the active profile, or of the newest where none is active.
+SELECT p.lexical ->> 'language'
+FROM rag.knowledge_spaces k JOIN rag.embedding_profiles p ON p.knowledge_space_id = k.id
+WHERE k.id = %(space)s
+ORDER BY p.id = k.active_profile_id DESC NULLS LAST, p.status <> 'retired' DESC, p.id DESC LIMIT 1
+
+-- staged_triples_table --
+-- Where triples lie until the end of the transaction that writes them; names and their words.
+CREATE TEMP TABLE IF NOT EXISTS staged_triples (
+    source_id uuid, checksum text, start_at int, end_at int, subject text, predicate text, object text,
+    subject_text text, predicate_text text, object_text text, confidence real
+) ON COMMIT DROP
+
+-- copy_staged_triples --
+-- Beside the table that it fills.
+COPY staged_triples FROM STDIN
+
+-- insert_staged_triples --
+-- What is known already stays, but for its confidence. A text that was replaced meanwhile takes its triples along.
+INSERT INTO rag.triples AS t (
+    knowledge_space_id, tenant_id, bot_id, source_id, checksum, embedding_profile_id, start_at, end_at,
+    subject, predicate, object, confidence, language, subject_id, object_id,
+    subject_words, predicate_words, object_words)
+SELECT DISTINCT ON (source_id, checksum, subject_id, object_id, lower(predicate), start_at, end_at)
+       %(space)s, %(tenant)s, %(bot)s, source_id, checksum, %(profile)s, start_at, end_at,
+       subject, predicate, object, confidence, %(language)s, subject_id, object_id,
+       subject_words, predicate_words, object_words
+FROM (
+    SELECT a.*, rag.entity_id(subject_words, subject) AS subject_id, rag.entity_id(object_words, object) AS object_id
+    FROM (
+        SELECT t.*, to_tsvector(%(language)s::regconfig, subject_text) AS subject_words,
+               to_tsvector(%(language)s::regconfig, predicate_text) AS predicate_words,
+               to_tsvector(%(language)s::regconfig, object_text) AS object_words
+        FROM staged_triples t JOIN rag.source_documents d ON d.source_id = t.source_id AND d.checksum = t.checksum
+        OFFSET 0
+    ) a
+) analysed
+ORDER BY source_id, checksum, subject_id, object_id, lower(predicate), start_at, end_at, confidence DESC
+ON CONFLICT (source_id, checksum, embedding_profile_id, subject_id, object_id, rag.text_id(lower(predicate)), start_at,
+             end_at)
+DO UPDATE SET confidence = excluded.confidence WHERE t.confidence <> excluded.confidence
+
+-- list_triples --
+-- The triples of a bot, those of some sources, or those that an entity is in; by source and place.
+SELECT t.id, t.subject, t.predicate, t.object, t.confidence, t.source_id, s.name AS source, s.external_id, t.start_at,
+       t.end_at, substr(d.text, t.start_at + 1, t.end_at - t.start_at) AS quote, e.name AS profile,
+       t.checksum = s.checksum AS up_to_date, t.actor, t.created_at, count(*) OVER () AS matching
+FROM rag.triples t
+JOIN rag.knowledge_sources s ON s.id = t.source_id
+JOIN rag.source_documents d ON d.source_id = t.source_id AND d.checksum = t.checksum
+LEFT JOIN rag.embedding_profiles e ON e.id = t.embedding_profile_id
+WHERE t.tenant_id = %(tenant)s AND t.bot_id = %(bot)s
+  AND (%(sources)s::uuid[] IS NULL OR t.source_id = ANY(%(sources)s))
+  AND (%(like)s::text IS NULL
+       OR strpos(lower(concat_ws(' ', t.subject, t.predicate, t.object)), lower(%(like)s)) > 0)
+  AND (%(entity)s::text IS NULL
+       OR rag.entity_id(to_tsvector(t.language::regconfig, %(entity_text)s), %(entity)s) IN (t.subject_id, t.object_id))
+ORDER BY s.external_id, t.start_at, t.id LIMIT %(limit)s
+
+-- entity_names --
+-- What the subjects and objects of a bot's triples are called.
+SELECT subject FROM rag.triples WHERE tenant_id = %(tenant)s AND bot_id = %(bot)s
+UNION
+SELECT object FROM rag.triples WHERE tenant_id = %(tenant)s AND bot_id = %(bot)s
+
+-- count_triples --
+-- How many a bot has, or has of some sources.
+SELECT count(*) FROM rag.triples
+WHERE tenant_id = %(tenant)s AND bot_id = %(bot)s
+  AND (%(sources)s::uuid[] IS NULL OR source_id = ANY(%(sources)s))
+
+-- clear_triples --
+-- Of all sources of a bot, or of some.
+DELETE FROM rag.triples
+WHERE tenant_id = %(tenant)s AND bot_id = %(bot)s
+  AND (%(sources)s::uuid[] IS NULL OR source_id = ANY(%(sources)s))
+
+-- forget_triples --
+-- Those that a profile's model found; the profile is dropped.
+DELETE FROM rag.triples WHERE embedding_profile_id = %(profile)s
+
+-- clear_extracted_triples --
+-- What a profile's model found in these sources, before what it finds now is written.
+DELETE FROM rag.triples WHERE embedding_profile_id = %(profile)s AND source_id = ANY(%(sources)s)
+
+-- graph_search --
+-- All of it happens in the function, which reads the scope from the transaction.
+SELECT * FROM rag.graph_search(%(text)s, %(max_hops)s, %(beam)s, %(top_k)s, %(filters)s)

@@ -12,7 +12,6 @@ from rich.text import Text
 from rag_assets.commands.options import Bot, Json, Tenant
 from rag_assets.commands.session import ready_database
 from rag_assets.commands.shell import CommandResult, confirmed, note, printable
-from rag_assets.commands.sources import named_sources
 from rag_assets.errors import UsageError
 from rag_assets.ingest.forgetting import forget as forget_now
 from rag_assets.printing import counted
@@ -20,7 +19,7 @@ from rag_assets.settings import Settings, load_settings
 from rag_assets.sources.secrets import without_secrets
 from rag_assets.store.database import Database
 from rag_assets.store.forgetting import allow_sources
-from rag_assets.store.source_life import NamedSource
+from rag_assets.store.source_life import NamedSource, named_sources
 from rag_assets.store.tenants import spaces_of
 
 _SHOWN = 10

@@ -110,6 +110,20 @@ _GROUPS: tuple[tuple[str, str, tuple[_Row, ...]], ...] = (  # name, summary, com
         ),
     ),
     (
+        "graph",
+        "Triples: what texts say of what, which a graph retriever walks along.",
+        (
+            (
+                "import",
+                "graph:import_command",
+                "Take triples from a file of JSON lines, CSV or TSV, and find where each one is said.",
+            ),
+            ("list", "graph:list_command", "List a bot's triples, with where each one is said."),
+            ("show", "graph:show", "Show what is said of one entity, as subject and as object."),
+            ("clear", "graph:clear", "Delete a bot's triples, or those of one source. Chunks and texts stay."),
+        ),
+    ),
+    (
         "profile",
         "Embedding profiles: how text becomes vectors.",
         (

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -16,16 +15,15 @@ from rag_assets.commands.options import Bot, Json, Tenant
 from rag_assets.commands.session import ready_database
 from rag_assets.commands.shell import CommandResult, printable
 from rag_assets.commands.source_shown import show_life
-from rag_assets.documents.names import is_web, part_name
+from rag_assets.documents.names import part_name
 from rag_assets.printing import counted
 from rag_assets.store.database import Connection
 from rag_assets.store.roots import list_roots
 from rag_assets.store.source_life import (
     Filter,
-    NamedSource,
-    find_sources,
     list_files,
     list_sources,
+    named_sources,
     source_life,
 )
 from rag_assets.store.sources import source_counts
@@ -84,12 +82,6 @@ def sources(
     if status is not None or like is not None or limit is not None:
         roots = list(dict.fromkeys(source["root"] for source in found.sources if source["root"]))
     return CommandResult(payload, lambda console: _show_sources(console, found.sources, found.matching, roots))
-
-
-def named_sources(connection: Connection, tenant: str, bot: str, name: str) -> list[NamedSource]:
-    """What somebody means by a name, also where that is a path on this machine; raises as `find_sources`."""
-    uri = name if "://" in name or is_web(name) else Path(name).expanduser().absolute().resolve().as_uri()
-    return find_sources(connection, tenant, bot, name, uri)
 
 
 def _lives(connection: Connection, tenant: str, bot: str, name: str) -> CommandResult:

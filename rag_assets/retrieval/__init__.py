@@ -2,6 +2,7 @@
 
 from rag_assets.retrieval.diverse import DiverseRetriever
 from rag_assets.retrieval.dual import DualRetriever
+from rag_assets.retrieval.graph import GraphRetriever
 from rag_assets.retrieval.protocol import Retriever, SteppedRetriever
 from rag_assets.retrieval.reranked import RerankedRetriever
 from rag_assets.retrieval.results import Retrieval, RetrievalResult
@@ -13,6 +14,7 @@ __all__ = [
     "DenseRetriever",
     "DiverseRetriever",
     "DualRetriever",
+    "GraphRetriever",
     "HybridRetriever",
     "LexicalRetriever",
     "RerankedRetriever",

@@ -21,6 +21,7 @@ from rag_assets.chat.openai import OpenAIChat
 from rag_assets.errors import InvalidArgument, UsageError
 from rag_assets.retrieval.diverse import DiverseRetriever
 from rag_assets.retrieval.dual import DualRetriever
+from rag_assets.retrieval.graph import GraphRetriever
 from rag_assets.retrieval.protocol import Retriever
 from rag_assets.retrieval.reranked import RerankedRetriever
 from rag_assets.retrieval.rerankers.bi_encoder import BiEncoderReranker
@@ -40,6 +41,7 @@ KINDS: Mapping[str, Callable[..., Any]] = {
     "diverse": DiverseRetriever,
     "dual": DualRetriever,
     "google_chat": GoogleChat,
+    "graph": GraphRetriever,
     "hybrid": HybridRetriever,
     "lexical": LexicalRetriever,
     "openai_chat": OpenAIChat,

@@ -119,7 +119,10 @@ def _forget(database: Database, built: BuiltProfile, found: Dropped) -> None:
     keys = {"profile": built.id, "space": built.space_id}
     with database.work(built.tenant, built.bot) as connection:
         connection.execute(query("lock_profile"), keys)
-        for name in ("forget_source_profiles", "forget_lexeme_stats", "forget_index_state", "drop_leftover_documents"):
+        for name in (
+            "forget_source_profiles", "forget_triples", "forget_lexeme_stats", "forget_index_state",
+            "drop_leftover_documents",
+        ):  # fmt: skip
             connection.execute(query(name), keys)
         evidence = {"chunks_expected": found.chunks_expected, "chunks_dropped": found.chunks_dropped}
         record_event(connection, built, "dropped", evidence)

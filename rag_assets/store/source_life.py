@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 from psycopg.rows import class_row, dict_row
 
-from rag_assets.documents.names import part_name
+from rag_assets.documents.names import is_web, part_name
 from rag_assets.errors import UsageError
 from rag_assets.printing import counted
 from rag_assets.sources.secrets import shown_text, without_secrets
@@ -81,6 +82,12 @@ def list_files(connection: Connection, tenant: str, bot: str, wanted: Filter) ->
 def count_failed_served(connection: Connection, tenant: str, bot: str, profile: str) -> int:
     """Of how many of the bot's failed sources the profile serves what was published before."""
     return int(scalar(connection, query("count_failed_served"), {**_values(tenant, bot), "profile": profile}))
+
+
+def named_sources(connection: Connection, tenant: str, bot: str, name: str) -> list[NamedSource]:
+    """What somebody means by a name, also where that is a path on this machine; raises as `find_sources`."""
+    uri = name if "://" in name or is_web(name) else Path(name).expanduser().absolute().resolve().as_uri()
+    return find_sources(connection, tenant, bot, name, uri)
 
 
 def find_sources(connection: Connection, tenant: str, bot: str, name: str, uri: str) -> list[NamedSource]:

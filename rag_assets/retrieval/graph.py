@@ -1,0 +1,113 @@
+"""Retrieval along triples: from what the query names to what is said of that, hop by hop."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from rag_assets.errors import InvalidArgument, RagError
+from rag_assets.retrieval.arguments import check_share, check_whole
+from rag_assets.retrieval.protocol import Retriever, SteppedRetriever, checked, database_of, steps_of
+from rag_assets.retrieval.results import Retrieval, RetrievalResult, to_result
+from rag_assets.retrieval.scope import RetrievalScope
+from rag_assets.retrieval.steps import Branch, Outcome, Steps, ask, together
+from rag_assets.store.lexical import lexical_text
+from rag_assets.store.triples import GraphRequest, GraphRow, graph_statement
+
+MAX_HOPS = 5
+MAX_BEAM = 100
+DEFAULT_WEIGHT = 0.5  # of paths against the inner retriever; docs/retrieval/graph.md says how it was chosen
+
+
+class GraphRetriever(SteppedRetriever):
+    """What another retriever finds, and the chunks that triples lead to from the entities that the query names.
+
+    A question whose answer does not name what it is asked about ("in which town is the maker of the Brimble valve?")
+    is answered by a chunk that no search by words or meaning ranks high; a path of two triples leads there. Where no
+    triple is met, the answer is the inner retriever's.
+    """
+
+    def __init__(
+        self, retriever: Retriever, *, max_hops: int = 2, beam: int = 5, weight: float = DEFAULT_WEIGHT
+    ) -> None:
+        """Paths are at most `max_hops` (1 to 5) triples long; of each length the `beam` (1 to 100) best are followed
+        and lead to chunks. `weight` (0 to 1) is theirs in the fusion with what `retriever` finds.
+
+        Raises:
+            InvalidArgument: names the argument that is out of bounds or of the wrong kind.
+        """
+        database = database_of(retriever)
+        if database is None:
+            raise InvalidArgument("retriever must be one that asks a database, where triples are", "retriever")
+        super().__init__(database)
+        self._inner = retriever
+        self._max_hops = check_whole(max_hops, "max_hops", MAX_HOPS)
+        self._beam = check_whole(beam, "beam", MAX_BEAM)
+        self._weight = check_share(weight, "weight")
+
+    def steps(
+        self, query: str, scope: RetrievalScope, top_k: int = 8, filters: Mapping[str, Any] | None = None
+    ) -> Steps[Retrieval]:
+        """See `Retriever.steps`. Where triples cannot be asked, the answer is the inner retriever's, and says so."""
+        query, top_k, filters = checked(query, scope, top_k, filters)
+        started = time.perf_counter()
+        inner, graph = yield from together(
+            Branch(steps_of(self._inner, query, scope, top_k, filters)),
+            Branch(self._walked(query, scope, top_k, filters)),
+        )
+        found: Retrieval = inner.get()
+        hits, took_ms, degraded = _hits(graph)
+        results = fused(found.results, hits, self._weight)[:top_k]
+        known = {one.chunk_id for one in found}
+        added = sum(one.chunk_id not in known for one in results)
+        timings = {
+            **found.timings_ms,
+            "graph": found.timings_ms.get("graph", 0.0) + took_ms,
+            "total": 1000 * (time.perf_counter() - started),
+        }
+        trace = (*found.trace, {"stage": "graph", "chunks": len(hits), "added": added})
+        told = "; ".join(filter(None, (found.degraded, degraded))) or None
+        return replace(found, results=results, timings_ms=timings, degraded=told, trace=trace)
+
+    def _walked(
+        self, query: str, scope: RetrievalScope, top_k: int, filters: Mapping[str, Any]
+    ) -> Steps[tuple[list[GraphRow], float]]:
+        started = time.perf_counter()
+        text = lexical_text(query)
+        if not text:
+            return [], 0.0
+        request = GraphRequest(text, self._max_hops, self._beam, top_k, filters)
+        (rows,) = yield from ask(scope.settings, graph_statement(request))
+        return rows, 1000 * (time.perf_counter() - started)
+
+
+def _hits(outcome: Outcome[tuple[list[GraphRow], float]]) -> tuple[list[RetrievalResult], float, str | None]:
+    try:
+        rows, took_ms = outcome.get()
+    except RagError as error:  # less is found, and nothing that the scope may not see
+        return [], 0.0, f"triples could not be asked ({error}); searched without them"
+    return [replace(to_result(row), path=tuple(row.path)) for row in rows], took_ms, None
+
+
+def fused(
+    inner: Sequence[RetrievalResult], hits: Sequence[RetrievalResult], weight: float
+) -> tuple[RetrievalResult, ...]:
+    """One list of two by reciprocal ranks, the best first. A chunk that is in both, or a text that is, comes once, with
+    the inner one's scores and the path; without hits the inner list stays as it is."""
+    if not hits:
+        return tuple(inner)
+    results = {one.chunk_id: one for one in inner}
+    shares = {one.chunk_id: (1 - weight) * _share(rank) for rank, one in enumerate(inner, start=1)}
+    by_text = {one.content: one.chunk_id for one in reversed(inner)}
+    for rank, hit in enumerate(hits, start=1):
+        chunk = hit.chunk_id if hit.chunk_id in results else by_text.get(hit.content, hit.chunk_id)
+        shares[chunk] = shares.get(chunk, 0.0) + weight * _share(rank)
+        results[chunk] = replace(results.get(chunk, hit), path=hit.path)
+    ranked = sorted(results, key=lambda chunk: (-shares[chunk], str(chunk)))
+    return tuple(replace(results[chunk], score=shares[chunk]) for chunk in ranked)
+
+
+def _share(rank: int) -> float:
+    return 61 / (60 + rank)

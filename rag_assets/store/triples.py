@@ -1,0 +1,200 @@
+"""Triples: what texts say, as subject, predicate and object, each at its place in one version of one source.
+
+A triple goes with the text that it stands in: a profile finds it while it serves that version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from psycopg.rows import class_row
+from psycopg.types.json import Jsonb
+
+from rag_assets.sources.secrets import without_secrets
+from rag_assets.store.database import Connection
+from rag_assets.store.lexical import lexical_text
+from rag_assets.store.search import SearchRow
+from rag_assets.store.sql import first_row, query, rows, scalar, scalars
+from rag_assets.store.statements import Statement
+from rag_assets.store.tenants import Space
+
+MAX_NAME_CHARS = 500  # of a subject, a predicate or an object
+
+
+@dataclass(frozen=True)
+class Triple:
+    """What a text says, with how certain it is, in (0, 1]."""
+
+    subject: str
+    predicate: str
+    object: str
+    confidence: float = 1.0
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where in the text of a source's version, from `start` up to before `end`, in code points."""
+
+    source_id: UUID
+    checksum: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class SourceText:
+    """The text of a source as it is now."""
+
+    id: UUID
+    checksum: str
+    text: str
+
+
+@dataclass(frozen=True)
+class StoredTriple:
+    """A triple as it is kept. `quote` is the text at its place; `profile` the one whose model found it, None of one
+    that was imported; one that is not `up_to_date` belongs to a version that is served still and will be replaced."""
+
+    id: int
+    subject: str
+    predicate: str
+    object: str
+    confidence: float
+    source_id: UUID
+    source: str
+    external_id: str
+    start_at: int
+    end_at: int
+    quote: str
+    profile: str | None
+    up_to_date: bool
+    actor: str
+    created_at: datetime
+    matching: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready but for ids and times; without what is secret in an address."""
+        told = {
+            "subject": self.subject,
+            "predicate": self.predicate,
+            "object": self.object,
+            "confidence": round(self.confidence, 4),
+            "source_id": self.source_id,
+            "source": self.source,
+            "start": self.start_at,
+            "end": self.end_at,
+            "quote": self.quote,
+            "profile": self.profile,
+            "up_to_date": self.up_to_date,
+            "actor": self.actor,
+            "created_at": self.created_at,
+        }
+        return without_secrets(told, self.external_id)
+
+
+@dataclass(frozen=True)
+class GraphRequest:
+    """What rag.graph_search is asked: `text` as `lexical_text` prepared it, at most `max_hops` (1 to 5) triples from an
+    entity that the query names, and of each length the best `beam` (1 to 100) paths."""
+
+    text: str
+    max_hops: int
+    beam: int
+    top_k: int
+    filters: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class GraphRow(SearchRow):
+    """One chunk that triples led to; `score` is that of the best path, in [0, 1]."""
+
+    path: list[dict[str, Any]]
+
+
+def graph_statement(request: GraphRequest) -> Statement:
+    """The call of rag.graph_search; its rows are `GraphRow`s, best first."""
+    values = {"text": request.text, "max_hops": request.max_hops, "beam": request.beam, "top_k": request.top_k}
+    return Statement(query("graph_search"), {**values, "filters": Jsonb(dict(request.filters))}, class_row(GraphRow))
+
+
+def texts_of_sources(connection: Connection, sources: Sequence[UUID]) -> list[SourceText]:
+    """The texts of these sources as they are now; those that could not be read are left out."""
+    return rows(connection, class_row(SourceText), query("texts_of_sources"), {"sources": list(sources)})
+
+
+def place_of_chunk(connection: Connection, space: Space, chunk: UUID) -> Place | None:
+    """Where a chunk of the bot lies; None where there is no such chunk, or its source has changed since."""
+    values = {"chunk": chunk, "tenant": space.tenant, "bot": space.bot}
+    return first_row(connection, class_row(Place), query("place_of_chunk"), values)
+
+
+def language_of_space(connection: Connection, space: Space) -> str | None:
+    """The text search configuration of the bot's profile; None where it has none yet."""
+    found: str | None = scalar(connection, query("language_of_space"), {"space": space.id})
+    return found
+
+
+def write_triples(
+    connection: Connection,
+    space: Space,
+    language: str,
+    triples: Sequence[tuple[Triple, Place]],
+    profile: int | None = None,
+) -> int:
+    """Keep triples, in the transaction that is open; returns how many are new or have another confidence now.
+
+    `profile` is the one whose model found them, None of those that are imported.
+    """
+    connection.execute(query("staged_triples_table"))
+    connection.execute("TRUNCATE pg_temp.staged_triples")
+    with connection.cursor().copy(query("copy_staged_triples")) as copy:
+        for one, place in triples:
+            names = (one.subject, one.predicate, one.object)
+            where = (place.source_id, place.checksum, place.start, place.end)
+            copy.write_row((*where, *names, *map(lexical_text, names), one.confidence))
+    values = {"space": space.id, "tenant": space.tenant, "bot": space.bot, "profile": profile, "language": language}
+    return connection.execute(query("insert_staged_triples"), values).rowcount
+
+
+def list_triples(
+    connection: Connection,
+    space: Space,
+    *,
+    sources: Sequence[UUID] | None = None,
+    like: str | None = None,
+    entity: str | None = None,
+    limit: int | None = None,
+) -> list[StoredTriple]:
+    """A bot's triples, by source and place: all, those of some sources, those with some words, or those whose subject
+    or object an entity is."""
+    values = {
+        **_of(space, sources),
+        "like": like,
+        "entity": entity,
+        "entity_text": None if entity is None else lexical_text(entity),
+        "limit": limit,
+    }
+    return rows(connection, class_row(StoredTriple), query("list_triples"), values)
+
+
+def entity_names(connection: Connection, space: Space) -> list[str]:
+    """What the subjects and objects of a bot's triples are called."""
+    return scalars(connection, query("entity_names"), _of(space))
+
+
+def count_triples(connection: Connection, space: Space, sources: Sequence[UUID] | None = None) -> int:
+    """How many triples a bot has, or has of some sources."""
+    return int(scalar(connection, query("count_triples"), _of(space, sources)))
+
+
+def clear_triples(connection: Connection, space: Space, sources: Sequence[UUID] | None = None) -> int:
+    """Delete the triples of a bot, or of some of its sources; returns how many there were."""
+    return connection.execute(query("clear_triples"), _of(space, sources)).rowcount
+
+
+def _of(space: Space, sources: Sequence[UUID] | None = None) -> dict[str, Any]:
+    return {"tenant": space.tenant, "bot": space.bot, "sources": None if sources is None else list(sources)}
