@@ -474,15 +474,15 @@ BEGIN
         tips := rag.next_hop(query, tips, beam, condition);
         walked := walked || tips;
     END LOOP;
-    WITH ways AS (
-        SELECT DISTINCT ON (rag.chunk_of_triple(profile, w.triples[cardinality(w.triples)])) w.triples, w.score,
-               rag.chunk_of_triple(profile, w.triples[cardinality(w.triples)]) AS id
+    WITH led AS MATERIALIZED (
+        SELECT w.triples, w.score, rag.chunk_of_triple(profile, w.triples[cardinality(w.triples)]) AS id
         FROM unnest(walked) AS w
-        ORDER BY rag.chunk_of_triple(profile, w.triples[cardinality(w.triples)]), w.score DESC, w.triples
+    ), ways AS (
+        SELECT DISTINCT ON (id) id, triples, score FROM led WHERE id IS NOT NULL ORDER BY id, score DESC, triples
     ), texts AS (
         SELECT DISTINCT ON (p.stands) p.stands, p.also_at, w.triples, w.score
-        FROM ways w JOIN rag.places_of_texts(
-            profile, ARRAY(SELECT id FROM ways WHERE id IS NOT NULL), source_condition) p ON p.id = w.id
+        FROM ways w
+        JOIN rag.places_of_texts(profile, ARRAY(SELECT id FROM ways), source_condition) p ON p.id = w.id
         ORDER BY p.stands, w.score DESC, w.triples
     )
     SELECT array_agg(t.stands ORDER BY t.score DESC, t.stands), array_agg(t.score ORDER BY t.score DESC, t.stands),

@@ -5,12 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import chain, zip_longest
 from typing import Any
+from uuid import UUID
 
 from rag_assets.errors import InvalidArgument, RagError
-from rag_assets.retrieval.arguments import check_share, check_whole
-from rag_assets.retrieval.protocol import Retriever, SteppedRetriever, checked, database_of, steps_of
-from rag_assets.retrieval.results import Retrieval, RetrievalResult, to_result
+from rag_assets.retrieval.arguments import check_whole
+from rag_assets.retrieval.protocol import Retriever, SteppedRetriever, checked, database_of, require_retriever, steps_of
+from rag_assets.retrieval.results import Retrieval, RetrievalResult, joined, to_result
 from rag_assets.retrieval.scope import RetrievalScope
 from rag_assets.retrieval.steps import Branch, Outcome, Steps, ask, together
 from rag_assets.store.lexical import lexical_text
@@ -18,7 +20,6 @@ from rag_assets.store.triples import GraphRequest, GraphRow, graph_statement
 
 MAX_HOPS = 5
 MAX_BEAM = 100
-DEFAULT_WEIGHT = 0.5  # of paths against the inner retriever; docs/retrieval/graph.md says how it was chosen
 
 
 class GraphRetriever(SteppedRetriever):
@@ -29,23 +30,20 @@ class GraphRetriever(SteppedRetriever):
     triple is met, the answer is the inner retriever's.
     """
 
-    def __init__(
-        self, retriever: Retriever, *, max_hops: int = 2, beam: int = 5, weight: float = DEFAULT_WEIGHT
-    ) -> None:
+    def __init__(self, retriever: Retriever, *, max_hops: int = 2, beam: int = 5) -> None:
         """Paths are at most `max_hops` (1 to 5) triples long; of each length the `beam` (1 to 100) best are followed
-        and lead to chunks. `weight` (0 to 1) is theirs in the fusion with what `retriever` finds.
+        and lead to chunks, which take turns with what `retriever` finds.
 
         Raises:
             InvalidArgument: names the argument that is out of bounds or of the wrong kind.
         """
-        database = database_of(retriever)
+        database = database_of(require_retriever(retriever, "retriever"))
         if database is None:
             raise InvalidArgument("retriever must be one that asks a database, where triples are", "retriever")
         super().__init__(database)
         self._inner = retriever
         self._max_hops = check_whole(max_hops, "max_hops", MAX_HOPS)
         self._beam = check_whole(beam, "beam", MAX_BEAM)
-        self._weight = check_share(weight, "weight")
 
     def steps(
         self, query: str, scope: RetrievalScope, top_k: int = 8, filters: Mapping[str, Any] | None = None
@@ -59,7 +57,7 @@ class GraphRetriever(SteppedRetriever):
         )
         found: Retrieval = inner.get()
         hits, took_ms, degraded = _hits(graph)
-        results = fused(found.results, hits, self._weight)[:top_k]
+        results = interleaved(found.results, hits)[:top_k]
         known = {one.chunk_id for one in found}
         added = sum(one.chunk_id not in known for one in results)
         timings = {
@@ -68,7 +66,7 @@ class GraphRetriever(SteppedRetriever):
             "total": 1000 * (time.perf_counter() - started),
         }
         trace = (*found.trace, {"stage": "graph", "chunks": len(hits), "added": added})
-        told = "; ".join(filter(None, (found.degraded, degraded))) or None
+        told = joined(found.degraded, degraded)
         return replace(found, results=results, timings_ms=timings, degraded=told, trace=trace)
 
     def _walked(
@@ -91,23 +89,16 @@ def _hits(outcome: Outcome[tuple[list[GraphRow], float]]) -> tuple[list[Retrieva
     return [replace(to_result(row), path=tuple(row.path)) for row in rows], took_ms, None
 
 
-def fused(
-    inner: Sequence[RetrievalResult], hits: Sequence[RetrievalResult], weight: float
-) -> tuple[RetrievalResult, ...]:
-    """One list of two by reciprocal ranks, the best first. A chunk that is in both, or a text that is, comes once, with
-    the inner one's scores and the path; without hits the inner list stays as it is."""
-    if not hits:
-        return tuple(inner)
-    results = {one.chunk_id: one for one in inner}
-    shares = {one.chunk_id: (1 - weight) * _share(rank) for rank, one in enumerate(inner, start=1)}
-    by_text = {one.content: one.chunk_id for one in reversed(inner)}
-    for rank, hit in enumerate(hits, start=1):
-        chunk = hit.chunk_id if hit.chunk_id in results else by_text.get(hit.content, hit.chunk_id)
-        shares[chunk] = shares.get(chunk, 0.0) + weight * _share(rank)
-        results[chunk] = replace(results.get(chunk, hit), path=hit.path)
-    ranked = sorted(results, key=lambda chunk: (-shares[chunk], str(chunk)))
-    return tuple(replace(results[chunk], score=shares[chunk]) for chunk in ranked)
-
-
-def _share(rank: int) -> float:
-    return 61 / (60 + rank)
+def interleaved(inner: Sequence[RetrievalResult], hits: Sequence[RetrievalResult]) -> tuple[RetrievalResult, ...]:
+    """The two lists in turn, the inner one first: what it thinks best stays the best. A chunk, or a text, that is in
+    both comes once, as the inner list has it and with the path; without hits the inner list stays as it is."""
+    known = {one.chunk_id: one for one in inner}
+    by_text = {one.content: one for one in reversed(inner)}
+    paths = {(known.get(hit.chunk_id) or by_text.get(hit.content, hit)).chunk_id: hit for hit in hits}
+    walked = [replace(known.get(chunk, hit), path=hit.path) for chunk, hit in paths.items()]
+    own = [replace(one, path=paths[one.chunk_id].path) if one.chunk_id in paths else one for one in inner]
+    first: dict[UUID, RetrievalResult] = {}
+    for one in chain.from_iterable(zip_longest(own, walked)):
+        if one is not None:
+            first.setdefault(one.chunk_id, one)
+    return tuple(first.values())

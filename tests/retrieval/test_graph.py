@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
+from uuid import NAMESPACE_URL, uuid4, uuid5
 
 import psycopg
 import pytest
@@ -18,10 +18,12 @@ from rag_assets.retrieval import (
     HybridRetriever,
     LexicalRetriever,
     Retrieval,
+    RetrievalResult,
     RetrievalScope,
     open_scope,
 )
 from rag_assets.retrieval.files import load_retriever
+from rag_assets.retrieval.graph import interleaved
 from rag_assets.store.database import Database
 from rag_assets.store.lexical import lexical_text
 from rag_assets.store.triples import GraphRequest, GraphRow, graph_statement
@@ -106,12 +108,37 @@ def test_where_no_triple_is_met_the_answer_is_the_inner_retrievers(world: Databa
         assert outer.results == inner.results
 
 
+def test_what_the_inner_retriever_thinks_best_stays_the_best_and_nothing_changes_its_order(world: Database) -> None:
+    scope = open_scope(world, "alpha", "support")
+    for query in (TOWN, "what does Corrin Works make", "river at Harrowfen"):
+        inner, outer = (one.search(query, scope, 50) for one in (LexicalRetriever(world), graph(world)))
+        order = [one.chunk_id for one in inner]
+        assert outer[0].chunk_id == order[0]
+        unled = [one.chunk_id for one in outer if not one.path]
+        assert unled == [chunk for chunk in order if chunk in unled]
+        scores = {one.chunk_id: one.score for one in inner}
+        assert all(one.score == scores.get(one.chunk_id, one.score) for one in outer)
+
+
+def test_results_and_paths_take_turns_and_each_chunk_stands_at_its_first_place() -> None:
+    inner = [result(name) for name in "abcd"]
+    hits = [dataclasses.replace(result(name), path=({"subject": name},)) for name in "cxy"]
+    found = interleaved(inner, hits)
+    assert [one.content for one in found] == ["a", "c", "b", "x", "y", "d"]
+    assert [one.content for one in found if one.path] == ["c", "x", "y"]
+    copy = dataclasses.replace(hits[0], chunk_id=uuid4())
+    assert [one.chunk_id for one in interleaved(inner, [copy])] == [inner[n].chunk_id for n in (0, 2, 1, 3)]
+
+
+def result(name: str) -> RetrievalResult:
+    return RetrievalResult(uuid5(NAMESPACE_URL, name), uuid4(), f"{name}.md", 0.5, name, 1, {})
+
+
 def test_no_chunk_comes_twice_and_no_more_than_asked_for(world: Database) -> None:
     scope = open_scope(world, "alpha", "support")
     for top_k in (1, 2, 5, 50):
         found = graph(world, max_hops=3).search(TOWN, scope, top_k=top_k)
         assert len({one.chunk_id for one in found}) == len(found) <= top_k
-        assert sorted((one.score for one in found), reverse=True) == [one.score for one in found]
 
 
 def test_filters_hold_for_what_triples_lead_to_and_for_every_step_of_the_way(world: Database) -> None:
@@ -248,7 +275,7 @@ def test_triples_that_cannot_be_asked_cost_nothing_that_the_inner_retriever_foun
 
 
 def test_what_is_wrong_with_a_graph_retriever_is_said_when_it_is_made(world: Database, tmp_path: Path) -> None:
-    for settings, argument in (({"max_hops": 0}, "max_hops"), ({"beam": 101}, "beam"), ({"weight": 2}, "weight")):
+    for settings, argument in (({"max_hops": 0}, "max_hops"), ({"beam": 101}, "beam")):
         with pytest.raises(InvalidArgument) as error:
             graph(world, **settings)
         assert error.value.argument == argument
