@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     )
     from rag_assets.ingest.run import IngestReport, ingest
     from rag_assets.ingest.triples import ImportReport, import_triples
+    from rag_assets.retrieval.agentic import AgenticRetriever
     from rag_assets.retrieval.diverse import DiverseRetriever
     from rag_assets.retrieval.dual import DualRetriever
     from rag_assets.retrieval.graph import GraphRetriever
@@ -78,6 +79,7 @@ if TYPE_CHECKING:
     from rag_assets.store.database import Database
 
 __all__ = [
+    "AgenticRetriever",
     "BiEncoderReranker",
     "Block",
     "ChatAnswer",
@@ -157,6 +159,7 @@ __all__ = [
 
 # Where each name is at home, but for the errors. `ingest` has its place in the package of that name, which is called.
 _HOMES = {
+    "AgenticRetriever": "retrieval.agentic",
     "BiEncoderReranker": "retrieval.rerankers.bi_encoder",
     "Block": "documents.model",
     "ChatAnswer": "chat.protocol",

@@ -1,5 +1,6 @@
 """The retrieval library: answers inside one tenant's scope, with citations, and fails closed."""
 
+from rag_assets.retrieval.agentic import AgenticRetriever
 from rag_assets.retrieval.diverse import DiverseRetriever
 from rag_assets.retrieval.dual import DualRetriever
 from rag_assets.retrieval.graph import GraphRetriever
@@ -11,6 +12,7 @@ from rag_assets.retrieval.rewriting import RewritingRetriever
 from rag_assets.retrieval.scope import RetrievalScope, aopen_scope, open_scope
 
 __all__ = [
+    "AgenticRetriever",
     "DenseRetriever",
     "DiverseRetriever",
     "DualRetriever",

@@ -19,6 +19,7 @@ from typing import Any
 from rag_assets.chat.google import GoogleChat
 from rag_assets.chat.openai import OpenAIChat
 from rag_assets.errors import InvalidArgument, UsageError
+from rag_assets.retrieval.agentic import AgenticRetriever
 from rag_assets.retrieval.diverse import DiverseRetriever
 from rag_assets.retrieval.dual import DualRetriever
 from rag_assets.retrieval.graph import GraphRetriever
@@ -34,6 +35,7 @@ from rag_assets.store.database import Database
 
 # What a `kind` makes. One that asks the database has `database` as its first parameter.
 KINDS: Mapping[str, Callable[..., Any]] = {
+    "agentic": AgenticRetriever,
     "bi_encoder": BiEncoderReranker,
     "chat_reranker": ChatReranker,
     "cross_encoder": CrossEncoderReranker,

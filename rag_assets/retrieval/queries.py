@@ -11,13 +11,22 @@ from pydantic import BaseModel, ConfigDict
 
 from rag_assets.chat.forms import DATA_RULE, data_block
 from rag_assets.chat.protocol import ChatMessage, ChatModel
-from rag_assets.retrieval.arguments import clean_query
-from rag_assets.retrieval.asking import ask_chat
+from rag_assets.retrieval.arguments import check_whole, clean_query
+from rag_assets.retrieval.asking import ask_chat, prompt_tokens
 from rag_assets.retrieval.steps import Steps
 
 MAX_CHARS = 1000  # of a rewritten query: what is longer is an answer
 _READINGS = 2
 _TURN_CHARS = 2000
+
+
+def check_sub_queries(value: object) -> int:
+    """`value` if it is a whole number from 0 to 8.
+
+    Raises:
+        InvalidArgument: it is none.
+    """
+    return 0 if value == 0 and not isinstance(value, bool) else check_whole(value, "sub_queries", 8)
 
 
 class _Queries(BaseModel):
@@ -55,6 +64,11 @@ class Rewritten:
     @property
     def queries(self) -> tuple[str, ...]:
         return (*((self.standalone,) if self.standalone else ()), *self.others)
+
+
+def prompt_size(query: str, history: Sequence[ChatMessage], wanted: Wanted) -> int:
+    """An estimate of the tokens that a model reads for this."""
+    return prompt_tokens(_messages(query, history, wanted), _Queries)
 
 
 def rewritten(

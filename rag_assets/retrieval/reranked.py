@@ -78,7 +78,7 @@ class RerankedRetriever(SteppedRetriever):
         )
 
     def _judged(self, query: str, results: Sequence[RetrievalResult], scope: RetrievalScope) -> Steps[Outcome[Scores]]:
-        texts = [_text(one) for one in results]
+        texts = [passage_text(one) for one in results]
         caller = Caller(scope.tenant_id, scope.bot_id, wait_s=self._limit_s)
         one = self._reranker
         awaited = getattr(one, "ascore", None)
@@ -154,7 +154,7 @@ def _number(score: object) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _text(result: RetrievalResult) -> str:
+def passage_text(result: RetrievalResult) -> str:
     """What is judged: the content, and in front of it what the document is called and the headings above it."""
     headings = (result.citation.get(name) for name in ("title", "heading"))
     lines = [str(one) for one in headings if one and not result.content.startswith(str(one))]

@@ -12,15 +12,14 @@ from rag_assets.retrieval.arguments import MAX_TOP_K, check_flag, check_whole
 from rag_assets.retrieval.beside import Search, Searched, degraded, timings, traces, usage
 from rag_assets.retrieval.fusion import fused
 from rag_assets.retrieval.protocol import Retriever, SteppedRetriever, checked, database_of, require_retriever, steps_of
-from rag_assets.retrieval.queries import Rewritten, Wanted, rewritten
+from rag_assets.retrieval.queries import Rewritten, Wanted, check_sub_queries, rewritten
 from rag_assets.retrieval.results import Retrieval
 from rag_assets.retrieval.scope import RetrievalScope
 from rag_assets.retrieval.steps import Branch, Steps, together
 
-MAX_SUB_QUERIES = 8
 # Of a query that needs the turns before it, beside the one that stands for itself: what both find gains, and what only
 # it finds comes last.
-_AS_IT_WAS = 0.5
+AS_IT_WAS = 0.5
 
 
 class RewritingRetriever(SteppedRetriever):
@@ -53,9 +52,9 @@ class RewritingRetriever(SteppedRetriever):
         """
         super().__init__(database_of(require_retriever(retriever, "retriever")))
         self._retriever, self._chat = retriever, check_chat(chat)
-        if not isinstance(sub_queries, int) or sub_queries != 0:
-            check_whole(sub_queries, "sub_queries", MAX_SUB_QUERIES)
-        self._wanted = Wanted(check_flag(compress, "compress"), check_flag(clarify, "clarify"), int(sub_queries))
+        self._wanted = Wanted(
+            check_flag(compress, "compress"), check_flag(clarify, "clarify"), check_sub_queries(sub_queries)
+        )
         if not self._wanted:
             raise InvalidArgument("nothing is to be rewritten: one of compress, clarify and sub_queries", "compress")
         self._limit_s = check_limit_s(limit_s)
@@ -84,7 +83,7 @@ class RewritingRetriever(SteppedRetriever):
 
 def _joined(searches: list[Searched], made: Rewritten, wanted: Wanted, top_k: int, took: float) -> Retrieval:
     lists = [one.found.results if one.found else () for one in searches]
-    weights = [_AS_IT_WAS if made.standalone else 1.0, *(1.0 for _ in searches[1:])]
+    weights = [AS_IT_WAS if made.standalone else 1.0, *(1.0 for _ in searches[1:])]
     # Without its conversation a query finds less; one that only was not split is what it always was.
     poorer = f"the query was searched for without its conversation ({made.error})" if wanted.compress else None
     return Retrieval(
