@@ -13,8 +13,20 @@ import pytest
 from rag_assets.chat.openai import OpenAIChat
 from rag_assets.chat.protocol import ChatAnswer, ChatMessage
 from rag_assets.errors import DatabaseFailed, InvalidArgument, ScopeError
-from rag_assets.retrieval import HybridRetriever, LexicalRetriever, RetrievalScope, RewritingRetriever, open_scope
+from rag_assets.retrieval import (
+    AgenticRetriever,
+    HybridRetriever,
+    LexicalRetriever,
+    RerankedRetriever,
+    RetrievalScope,
+    RewritingRetriever,
+    open_scope,
+)
+from rag_assets.retrieval.diverse import DiverseRetriever
+from rag_assets.retrieval.dual import DualRetriever
 from rag_assets.retrieval.files import load_retriever
+from rag_assets.retrieval.graph import GraphRetriever
+from rag_assets.retrieval.rerankers.bi_encoder import BiEncoderReranker
 from rag_assets.store.database import Database
 from tests.support import openai_server as http
 from tests.support.chat_server import Asked, ChatServer, after, chat_server, refuses, says
@@ -251,6 +263,27 @@ def test_a_conversation_reaches_what_rewrites_however_deep_it_lies(
     assert len(server.asked) == 1
     face(deep, "and how long is that?", scope)
     assert len(server.asked) == 1, "the one that others share knows nothing of it"
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        lambda inner, world: DualRetriever(LexicalRetriever(world), inner),
+        lambda inner, world: DualRetriever(inner, LexicalRetriever(world)),
+        lambda inner, world: DiverseRetriever(inner),
+        lambda inner, world: GraphRetriever(inner),
+        lambda inner, world: RerankedRetriever(inner, BiEncoderReranker("static-64"), tau=0),
+        lambda inner, world: RewritingRetriever(inner, Own(_failing)),
+        lambda inner, world: AgenticRetriever(inner, Own(_failing)),
+    ],
+)
+def test_every_retriever_hands_a_conversation_on(
+    world: Database, scope: RetrievalScope, server: ChatServer, chat: Any, around: Any
+) -> None:
+    retriever = around(RewritingRetriever(LexicalRetriever(world), chat), world)
+    found = retriever.with_history(HISTORY).search("and how long is that?", scope)
+    assert "pump.md" in names(found)
+    assert "user: tell me about the pump P7" in server.asked[0].data
 
 
 def test_conversations_in_many_threads_do_not_mix(
