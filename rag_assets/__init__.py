@@ -61,9 +61,11 @@ if TYPE_CHECKING:
     from rag_assets.ingest.run import IngestReport, ingest
     from rag_assets.ingest.triples import ImportReport, import_triples
     from rag_assets.retrieval.agentic import AgenticRetriever
+    from rag_assets.retrieval.caches import CachedRetriever
     from rag_assets.retrieval.diverse import DiverseRetriever
     from rag_assets.retrieval.dual import DualRetriever
     from rag_assets.retrieval.graph import GraphRetriever
+    from rag_assets.retrieval.ladder import LadderRetriever, TimedRetriever
     from rag_assets.retrieval.protocol import Retriever
     from rag_assets.retrieval.reranked import RerankedRetriever
     from rag_assets.retrieval.rerankers.bi_encoder import BiEncoderReranker
@@ -82,6 +84,7 @@ __all__ = [
     "AgenticRetriever",
     "BiEncoderReranker",
     "Block",
+    "CachedRetriever",
     "ChatAnswer",
     "ChatError",
     "ChatMessage",
@@ -109,6 +112,7 @@ __all__ = [
     "InvalidArgument",
     "InvalidKey",
     "InvalidProfile",
+    "LadderRetriever",
     "LexicalRetriever",
     "ModelNonsense",
     "ModelRefused",
@@ -138,6 +142,7 @@ __all__ = [
     "SourceError",
     "TextRefused",
     "TimeLimitReached",
+    "TimedRetriever",
     "TokenizerUnavailable",
     "UnknownBot",
     "UnknownPath",
@@ -166,6 +171,7 @@ _HOMES = {
     "ChatMessage": "chat.protocol",
     "ChatModel": "chat.protocol",
     "ChatReranker": "retrieval.rerankers.chat",
+    "CachedRetriever": "retrieval.caches",
     "Chunk": "documents.model",
     "ChunkingSpec": "chunking",
     "CrossEncoderReranker": "retrieval.rerankers.cross_encoder",
@@ -180,6 +186,7 @@ _HOMES = {
     "HybridRetriever": "retrieval.retrievers",
     "ImportReport": "ingest.triples",
     "IngestReport": "ingest.run",
+    "LadderRetriever": "retrieval.ladder",
     "LexicalRetriever": "retrieval.retrievers",
     "OpenAIChat": "chat.openai",
     "Record": "documents.model",
@@ -193,6 +200,7 @@ _HOMES = {
     "Scores": "retrieval.rerankers.protocol",
     "ServerReranker": "retrieval.rerankers.server",
     "Settings": "settings",
+    "TimedRetriever": "retrieval.ladder",
     "aopen_scope": "retrieval.scope",
     "chunk_document": "chunking",
     "import_triples": "ingest.triples",

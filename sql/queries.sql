@@ -1154,7 +1154,9 @@ ORDER BY md5(id::text) LIMIT %(limit)s
 -- profile_for_search --
 -- One row, or two: the active profile and the one that shares its requests.
 SELECT k.id AS space_id, k.canary_percent, coalesce(p.id = k.canary_profile_id, false) AS is_canary,
-       p.id AS profile_id, p.status, w.dense_weight, to_jsonb(p) AS spec
+       p.id AS profile_id, p.status, w.dense_weight, to_jsonb(p) AS spec,
+       (SELECT coalesce(jsonb_agg(jsonb_build_object('mode', f.mode, 'floor', f.floor, 'dense_weight', f.dense_weight)), '[]')
+        FROM rag.floors f WHERE f.embedding_profile_id = p.id) AS floors
 FROM rag.knowledge_spaces k
 LEFT JOIN rag.embedding_profiles p ON p.knowledge_space_id = k.id AND p.status <> 'retired'
     AND CASE WHEN %(name)s::text IS NOT NULL THEN p.name = %(name)s
@@ -1165,7 +1167,9 @@ WHERE k.tenant_id = %(tenant)s AND k.bot_id = %(bot)s AND k.name = 'default'
 -- shared_profile_for_search --
 -- Of what all bots of the tenant share: the profile of that name, or the active one and the one that shares its requests.
 SELECT k.id AS space_id, k.canary_percent, coalesce(p.id = k.canary_profile_id, false) AS is_canary,
-       p.id AS profile_id, p.status, w.dense_weight, to_jsonb(p) AS spec
+       p.id AS profile_id, p.status, w.dense_weight, to_jsonb(p) AS spec,
+       (SELECT coalesce(jsonb_agg(jsonb_build_object('mode', f.mode, 'floor', f.floor, 'dense_weight', f.dense_weight)), '[]')
+        FROM rag.floors f WHERE f.embedding_profile_id = p.id) AS floors
 FROM rag.knowledge_spaces k
 JOIN rag.embedding_profiles p ON p.knowledge_space_id = k.id AND p.status IN ('ready', 'active')
     AND (p.name = %(name)s OR p.id = k.active_profile_id OR (%(canary)s AND p.id = k.canary_profile_id))
@@ -1177,6 +1181,10 @@ LIMIT CASE WHEN %(canary)s THEN 2 ELSE 1 END
 -- searched_spec --
 -- What the profile of a scope is, to be compared with what the scope carries.
 SELECT to_jsonb(p) AS spec FROM rag.embedding_profiles p WHERE p.id = %(profile)s
+
+-- corpus_version --
+-- It is another one after each change of what the tenant's searches may find; null where nothing was ever noted.
+SELECT string_agg(id::text, ' ' ORDER BY id) AS version FROM rag.corpus_changes WHERE tenant_id = %(tenant)s
 
 -- search --
 -- All of it happens in the function, which reads the scope from the transaction.
@@ -1234,7 +1242,11 @@ WHERE k.connamespace = 'rag'::regnamespace AND t.relnamespace = 'rag'::regnamesp
 ORDER BY c.relname, k.conname
 
 -- erase_pointers --
--- From here on nothing of it is served, and the profiles can go.
+-- From here on nothing of it is served, not to a scope that was opened before either, and the profiles can go.
+WITH retired AS (
+    UPDATE rag.embedding_profiles SET status = 'retired'
+    WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s) AND status <> 'retired'
+)
 UPDATE rag.knowledge_spaces
 SET active_profile_id = NULL, previous_profile_id = NULL, canary_profile_id = NULL, canary_percent = 0
 WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
@@ -1296,6 +1308,23 @@ SET dense_weight = excluded.dense_weight, evidence = excluded.evidence, actor = 
 -- reset_tuned_weight --
 -- From then on the default holds.
 DELETE FROM rag.tuned_weights WHERE embedding_profile_id = %(profile)s
+
+-- floors --
+-- The lowest scores of answers of a profile, by mode.
+SELECT mode, floor, dense_weight, evidence, actor, created_at FROM rag.floors
+WHERE embedding_profile_id = %(profile)s ORDER BY mode
+
+-- set_floor --
+-- It replaces the one before.
+INSERT INTO rag.floors AS f (embedding_profile_id, tenant_id, bot_id, mode, floor, dense_weight, evidence)
+VALUES (%(profile)s, %(tenant)s, %(bot)s, %(mode)s, %(floor)s, %(dense_weight)s, %(evidence)s)
+ON CONFLICT (embedding_profile_id, mode) DO UPDATE
+SET floor = excluded.floor, dense_weight = excluded.dense_weight, evidence = excluded.evidence,
+    actor = excluded.actor, created_at = now()
+
+-- reset_floors --
+-- From then on every score is an answer's.
+DELETE FROM rag.floors WHERE embedding_profile_id = %(profile)s
 
 -- index_recall --
 -- 1 where no index is built, and null where it was not measured.

@@ -1,9 +1,11 @@
 """The retrieval library: answers inside one tenant's scope, with citations, and fails closed."""
 
 from rag_assets.retrieval.agentic import AgenticRetriever
+from rag_assets.retrieval.caches import CachedRetriever
 from rag_assets.retrieval.diverse import DiverseRetriever
 from rag_assets.retrieval.dual import DualRetriever
 from rag_assets.retrieval.graph import GraphRetriever
+from rag_assets.retrieval.ladder import LadderRetriever, TimedRetriever
 from rag_assets.retrieval.protocol import Retriever, SteppedRetriever
 from rag_assets.retrieval.reranked import RerankedRetriever
 from rag_assets.retrieval.results import Retrieval, RetrievalResult
@@ -13,11 +15,13 @@ from rag_assets.retrieval.scope import RetrievalScope, aopen_scope, open_scope
 
 __all__ = [
     "AgenticRetriever",
+    "CachedRetriever",
     "DenseRetriever",
     "DiverseRetriever",
     "DualRetriever",
     "GraphRetriever",
     "HybridRetriever",
+    "LadderRetriever",
     "LexicalRetriever",
     "RerankedRetriever",
     "Retrieval",
@@ -26,6 +30,7 @@ __all__ = [
     "Retriever",
     "RewritingRetriever",
     "SteppedRetriever",
+    "TimedRetriever",
     "aopen_scope",
     "open_scope",
 ]

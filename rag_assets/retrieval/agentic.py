@@ -28,7 +28,7 @@ from rag_assets.retrieval.queries import (
     same,
 )
 from rag_assets.retrieval.reranked import passage_text
-from rag_assets.retrieval.results import Retrieval, RetrievalResult
+from rag_assets.retrieval.results import Retrieval, RetrievalResult, best_rung
 from rag_assets.retrieval.rewriting import AS_IT_WAS
 from rag_assets.retrieval.scope import RetrievalScope
 from rag_assets.retrieval.steps import Branch, Steps, together
@@ -251,6 +251,7 @@ class _Hunt:
             degraded(self.searches, self._poorer()),
             usage(self.searches),
             (told, *traces(self.searches)),
+            best_rung(*(one.found.rung for one in self.searches if one.found)),
         )
 
     def _poorer(self) -> str | None:

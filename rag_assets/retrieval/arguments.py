@@ -10,11 +10,9 @@ from typing import Any
 from uuid import UUID
 
 from rag_assets.errors import InvalidArgument
+from rag_assets.retrieval.limits import MAX_FILTER_CHARS, MAX_QUERY_CHARS, MAX_WAIT_S
+from rag_assets.retrieval.limits import MAX_TOP_K as MAX_TOP_K
 
-MAX_TOP_K = 1000
-MAX_QUERY_CHARS = 8_000  # more is a document, not a question
-MAX_FILTER_CHARS = 8_000_000  # as JSON, some 200,000 ids; 50 million took a search 10 s
-MAX_WAIT_S = 3_600
 _NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")  # as JSON writes it, and not a backslash that is text
 _LIST_FILTERS = ("source_ids", "source_types", "locales", "content_types")
 
@@ -51,8 +49,8 @@ def clean_query(query: object) -> str:
     return query.replace("\x00", " ").encode("utf-8", "replace").decode()[:MAX_QUERY_CHARS]
 
 
-def check_whole(value: object, name: str, most: int) -> int:
-    """`value` if it is a whole number from 1 to `most`.
+def check_whole(value: object, name: str, most: int, least: int = 1) -> int:
+    """`value` if it is a whole number from `least` to `most`.
 
     Raises:
         InvalidArgument: it is another kind of value, or out of bounds.
@@ -60,9 +58,9 @@ def check_whole(value: object, name: str, most: int) -> int:
     try:
         number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
-        number = 0
-    if isinstance(value, bool) or not 1 <= number <= most:
-        raise InvalidArgument(f"{name} must be between 1 and {most}, a whole number, got {value!r}", name)
+        number = least - 1
+    if isinstance(value, bool) or not least <= number <= most:
+        raise InvalidArgument(f"{name} must be between {least} and {most}, a whole number, got {value!r}", name)
     return number
 
 

@@ -13,7 +13,7 @@ from rag_assets.keys import check_key
 from rag_assets.retrieval.arguments import MAX_TOP_K, check_number, check_seconds, check_whole
 from rag_assets.retrieval.fusion import fused_ranks
 from rag_assets.retrieval.protocol import Retriever, SteppedRetriever, checked, database_of, require_retriever, steps_of
-from rag_assets.retrieval.results import Retrieval, RetrievalResult, joined, summed
+from rag_assets.retrieval.results import Retrieval, RetrievalResult, best_rung, joined, summed
 from rag_assets.retrieval.scope import RetrievalScope, with_profile
 from rag_assets.retrieval.steps import Branch, Outcome, Steps, together
 
@@ -88,6 +88,7 @@ class DualRetriever(SteppedRetriever):
             joined(*(_said(side, outcomes[SIDES.index(side)]) for side in needed)),
             summed(*(one.usage for one in answers.values())),
             (*({**step, "index": side} for side, one in answers.items() for step in one.trace), told),
+            best_rung(*(one.rung for one in answers.values())),
         )
 
     def _patience(self, ended: Mapping[int, Outcome[Retrieval]]) -> float | None:

@@ -20,9 +20,11 @@ from rag_assets.chat.google import GoogleChat
 from rag_assets.chat.openai import OpenAIChat
 from rag_assets.errors import InvalidArgument, UsageError
 from rag_assets.retrieval.agentic import AgenticRetriever
+from rag_assets.retrieval.caches import CachedRetriever
 from rag_assets.retrieval.diverse import DiverseRetriever
 from rag_assets.retrieval.dual import DualRetriever
 from rag_assets.retrieval.graph import GraphRetriever
+from rag_assets.retrieval.ladder import LadderRetriever, TimedRetriever
 from rag_assets.retrieval.protocol import Retriever
 from rag_assets.retrieval.reranked import RerankedRetriever
 from rag_assets.retrieval.rerankers.bi_encoder import BiEncoderReranker
@@ -38,6 +40,7 @@ KINDS: Mapping[str, Callable[..., Any]] = {
     "agentic": AgenticRetriever,
     "bi_encoder": BiEncoderReranker,
     "chat_reranker": ChatReranker,
+    "cached": CachedRetriever,
     "cross_encoder": CrossEncoderReranker,
     "dense": DenseRetriever,
     "diverse": DiverseRetriever,
@@ -45,11 +48,13 @@ KINDS: Mapping[str, Callable[..., Any]] = {
     "google_chat": GoogleChat,
     "graph": GraphRetriever,
     "hybrid": HybridRetriever,
+    "ladder": LadderRetriever,
     "lexical": LexicalRetriever,
     "openai_chat": OpenAIChat,
     "rerank_server": ServerReranker,
     "reranked": RerankedRetriever,
     "rewriting": RewritingRetriever,
+    "timed": TimedRetriever,
 }
 
 

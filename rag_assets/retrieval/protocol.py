@@ -13,6 +13,7 @@ from rag_assets.retrieval.results import Retrieval
 from rag_assets.retrieval.scope import RetrievalScope
 from rag_assets.retrieval.steps import Steps, adrive, call, drive
 from rag_assets.store.database import Database
+from rag_assets.store.search import Mode
 
 
 class Retriever(Protocol):
@@ -56,8 +57,10 @@ class SteppedRetriever:
 
     history: tuple[ChatMessage, ...] = ()  # the turns before the query, oldest first
 
-    def __init__(self, database: Database | None) -> None:
-        self.database = database
+    def __init__(self, database: Database | None, scored_by: Mode | None = None) -> None:
+        """`scored_by`: the mode whose scores, with the scope's weight, the results carry; None where they are others,
+        to which no floor of the scope applies."""
+        self.database, self.scored_by = database, scored_by
 
     def with_history(self, history: Sequence[ChatMessage]) -> Self:
         """This retriever for the next turn of a conversation, of which these are the last turns, oldest first. What
@@ -117,6 +120,11 @@ def database_of(*retrievers: Retriever) -> Database | None:
     """The database that the retrievers ask; None where none of them is known to ask one."""
     found = (one.database for one in retrievers if isinstance(one, SteppedRetriever))
     return next((database for database in found if database is not None), None)
+
+
+def scores_of(retriever: Retriever) -> Mode | None:
+    """The mode whose scores the results of a retriever carry, if that is known."""
+    return retriever.scored_by if isinstance(retriever, SteppedRetriever) else None
 
 
 def require_retriever(value: object, name: str) -> Retriever:

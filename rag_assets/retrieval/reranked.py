@@ -75,6 +75,7 @@ class RerankedRetriever(SteppedRetriever):
             joined(found.degraded, judged.degraded),
             found.usage,
             (*found.trace, told),
+            found.rung,
         )
 
     def _judged(self, query: str, results: Sequence[RetrievalResult], scope: RetrievalScope) -> Steps[Outcome[Scores]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, overload
+from typing import Any, Literal, get_args, overload
 from uuid import UUID
 
 from rag_assets.documents.names import ORIGIN
@@ -12,6 +12,8 @@ from rag_assets.embedding.protocol import Usage
 from rag_assets.retrieval.places import telling_names
 from rag_assets.sources.secrets import without_secrets
 from rag_assets.store.search import SearchRow, Space
+
+Rung = Literal["full", "retry", "words", "none", "no_reliable_source"]
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,9 @@ class Retrieval(Sequence[RetrievalResult]):
     """Results, best first, with what each stage took.
 
     `degraded` says why less than asked for was searched (the query could not be embedded, say); the scope
-    is never widened to make up for it. `usage` is what embedding the query consumed, None where it was not embedded.
+    is never widened to make up for it. `rung` says how: searched in `full`, or at a second try (`retry`); by `words`
+    alone; not at all (`none`), so that nothing is known of the sources; or with nothing found that a floor lets through
+    (`no_reliable_source`). `usage` is what embedding the query consumed, None where it was not embedded.
     `trace` has what each stage did, in order and JSON-ready: `stage` names it, and the rest is the stage's own (a
     reranker's best score and how many it dropped; the rounds of an agentic search).
     """
@@ -81,6 +85,7 @@ class Retrieval(Sequence[RetrievalResult]):
     degraded: str | None = None
     usage: Usage | None = None
     trace: tuple[Mapping[str, Any], ...] = ()
+    rung: Rung = "full"
 
     @overload
     def __getitem__(self, index: int) -> RetrievalResult: ...
@@ -96,6 +101,11 @@ class Retrieval(Sequence[RetrievalResult]):
 def joined(*reasons: str | None) -> str | None:
     """What several stages say in `degraded`, as one text; None where none says anything."""
     return "; ".join(reason for reason in reasons if reason) or None
+
+
+def best_rung(*rungs: Rung) -> Rung:
+    """Of what several searches answer together: they are by words alone only where all of them are."""
+    return min(rungs, key=get_args(Rung).index, default="none")
 
 
 def summed(*usages: Usage | None) -> Usage | None:

@@ -10,6 +10,7 @@ from rag_assets.embedding.origins import check_origin
 from rag_assets.embedding.protocol import Caller, Embedded
 from rag_assets.errors import DatabaseFailed, EmbeddingError, InvalidArgument, ScopeError
 from rag_assets.retrieval.arguments import check_share, check_whole
+from rag_assets.retrieval.limits import MAX_CANDIDATES
 from rag_assets.retrieval.protocol import SteppedRetriever, checked
 from rag_assets.retrieval.results import Retrieval, to_result
 from rag_assets.retrieval.scope import RetrievalScope
@@ -27,7 +28,6 @@ from rag_assets.store.search import (
     searched_spec,
 )
 
-MAX_CANDIDATES = 1000
 DEFAULT_WEIGHT = 0.5  # of meaning, where none was tuned
 
 
@@ -60,7 +60,8 @@ class _PostgresRetriever(SteppedRetriever):
             raise InvalidArgument(f"fusion must be one of {', '.join(get_args(Fusion))}, got {fusion!r}", "fusion")
         if not isinstance(copies, bool):
             raise InvalidArgument(f"copies must be True or False, got {copies!r}", "copies")
-        super().__init__(database)
+        has_own_scores = self.mode == "hybrid" and (dense_weight is not None or fusion != "minmax")
+        super().__init__(database, None if has_own_scores else self.mode)
         self._copies = copies
         self._dense_weight = None if dense_weight is None else check_share(dense_weight, "dense_weight")
         self._fusion: Fusion = fusion
@@ -104,7 +105,8 @@ class _PostgresRetriever(SteppedRetriever):
             "total": 1000 * (ended - started),
         }
         results = tuple(to_result(row) for row in rows)
-        return Retrieval(results, timings, degraded, embedding.usage if embedding else None)
+        usage = embedding.usage if embedding else None
+        return Retrieval(results, timings, degraded, usage, rung="full" if mode == self.mode else "words")
 
     def _weight(self, scope: RetrievalScope) -> float:
         given = (weight for weight in (self._dense_weight, scope.dense_weight) if weight is not None)

@@ -13,7 +13,7 @@ from rag_assets.retrieval.beside import Search, Searched, degraded, timings, tra
 from rag_assets.retrieval.fusion import fused
 from rag_assets.retrieval.protocol import Retriever, SteppedRetriever, checked, database_of, require_retriever, steps_of
 from rag_assets.retrieval.queries import Rewritten, Wanted, check_sub_queries, rewritten
-from rag_assets.retrieval.results import Retrieval
+from rag_assets.retrieval.results import Retrieval, best_rung
 from rag_assets.retrieval.scope import RetrievalScope
 from rag_assets.retrieval.steps import Branch, Steps, together
 
@@ -95,4 +95,5 @@ def _joined(searches: list[Searched], made: Rewritten, wanted: Wanted, top_k: in
             {"stage": "rewrite", **made.told, "searches": [one.told for one in searches]},
             *traces(searches),
         ),
+        best_rung(*(one.found.rung for one in searches if one.found)),
     )

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 from rag_assets.embedding.profiles import DEFAULT_PROFILE, EmbeddingProfile
 from rag_assets.errors import InvalidArgument, ProfileNotReady, ScopeError, UnknownBot
 from rag_assets.keys import check_key
-from rag_assets.retrieval.arguments import check_share, check_text
+from rag_assets.retrieval.arguments import check_number, check_share, check_text
 from rag_assets.retrieval.steps import Steps, adrive, ask, drive
 from rag_assets.store.database import Database
 from rag_assets.store.profiles import to_profile
@@ -27,7 +27,8 @@ class RetrievalScope:
     by every search. `origin` is where the vectors of the profile were made, if that is known and not in the profile: a
     query is embedded there or not at all. `dense_weight` is the weight of meaning in hybrid search that was tuned
     for the profile, None for the default. `shared` is the same for what all bots of the tenant share, with the profile
-    that serves there; None where they share nothing.
+    that serves there; None where they share nothing. `floors` are the best scores, by mode (`dense`, `lexical`,
+    `hybrid`), below which nothing that is found is an answer, where they were measured for the profile.
 
     Raises:
         InvalidKey: tenant or bot is not a key.
@@ -43,6 +44,7 @@ class RetrievalScope:
     origin: str | None = None
     dense_weight: float | None = None
     shared: RetrievalScope | None = None
+    floors: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         check_key(self.tenant_id, "tenant")
@@ -65,6 +67,10 @@ class RetrievalScope:
             != (self.tenant_id, self.bot_id, self.user_id)
         ):
             raise ScopeError("what is shared is searched for the same tenant, bot and user", "shared")
+        if not isinstance(self.floors, Mapping):
+            raise InvalidArgument(f"floors must be a mapping, got {self.floors!r}", "floors")
+        for floor in self.floors.values():
+            check_number(floor, "floors", -1, 1)
 
     @property
     def settings(self) -> Mapping[str, str | None]:
@@ -132,6 +138,7 @@ def with_profile(scope: RetrievalScope, profile: str | None) -> Steps[RetrievalS
         profile=opened.profile,
         origin=opened.origin,
         dense_weight=opened.dense_weight,
+        floors=opened.floors,
     )
 
 
@@ -173,8 +180,17 @@ def _scope_of(who: tuple[str, str, str | None], chosen: SpaceProfile) -> Retriev
     assert chosen.profile_id is not None
     return RetrievalScope(
         tenant, bot, chosen.space_id, chosen.profile_id, to_profile(chosen.spec), user_id,
-        origin=chosen.spec.get("origin"), dense_weight=chosen.dense_weight,
+        origin=chosen.spec.get("origin"), dense_weight=chosen.dense_weight, floors=_floors(chosen),
     )  # fmt: skip
+
+
+def _floors(chosen: SpaceProfile) -> dict[str, float]:
+    """By mode. One of hybrid search that was found with another weight says nothing of its scores now."""
+    return {
+        one["mode"]: one["floor"]
+        for one in chosen.floors
+        if one["mode"] != "hybrid" or one["dense_weight"] == chosen.dense_weight
+    }
 
 
 def _chosen(rows: Sequence[SpaceProfile], request_key: str | None) -> SpaceProfile:

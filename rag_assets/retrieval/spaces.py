@@ -8,7 +8,7 @@ from itertools import chain, zip_longest
 
 from rag_assets.embedding.protocol import Usage
 from rag_assets.errors import UsageError
-from rag_assets.retrieval.results import Retrieval, RetrievalResult
+from rag_assets.retrieval.results import Retrieval, RetrievalResult, best_rung
 from rag_assets.retrieval.scope import RetrievalScope
 from rag_assets.retrieval.steps import Outcome
 
@@ -45,6 +45,7 @@ def merged(
         {name: max(first.timings_ms[name], second.timings_ms[name]) for name in first.timings_ms},
         first.degraded or second.degraded,
         _sum(first.usage, second.usage),
+        rung=best_rung(first.rung, second.rung),
     )
 
 

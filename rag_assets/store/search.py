@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 from uuid import UUID
@@ -72,7 +72,7 @@ class SearchRow:
 @dataclass(frozen=True)
 class SpaceProfile:
     """A profile that may answer in a bot's space; `profile_id` and `status` are None where the space has none, and
-    `dense_weight` where none was tuned for it."""
+    `dense_weight` where none was tuned for it. `floors` are objects of `mode`, `floor` and `dense_weight`."""
 
     space_id: UUID
     canary_percent: int
@@ -81,6 +81,7 @@ class SpaceProfile:
     status: str | None
     dense_weight: float | None
     spec: Mapping[str, Any]
+    floors: Sequence[Mapping[str, Any]]
 
 
 def search_statement(request: SearchRequest) -> Statement:
@@ -106,6 +107,12 @@ def shared_profiles_for_search(tenant: str, bot: str, name: str | None, canary: 
     active one. No row where the tenant shares nothing, or where that is the bot itself."""
     values = {"tenant": tenant, "bot": bot, "name": name, "canary": canary}
     return Statement(query("shared_profile_for_search"), values, class_row(SpaceProfile))
+
+
+def corpus_version(tenant: str) -> Statement:
+    """One row with the `version` of what the tenant's searches may find: another one after each change of it, and None
+    where nothing was ever published."""
+    return Statement(query("corpus_version"), {"tenant": tenant})
 
 
 def search_chunks(connection: Connection, scope: Scope, request: SearchRequest) -> list[SearchRow]:
