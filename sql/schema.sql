@@ -806,6 +806,30 @@ END $_$;
 
 ALTER FUNCTION rag.next_hop(query rag.graph_query, paths rag.path[], beam integer, condition text) OWNER TO rag_search;
 
+CREATE FUNCTION rag.note_corpus_change() RETURNS trigger
+    LANGUAGE plpgsql
+    SET search_path TO 'rag', 'pg_temp'
+    AS $$
+DECLARE
+    tenant text;
+    note uuid;
+BEGIN
+    IF TG_OP = 'DELETE' THEN tenant := OLD.tenant_id; ELSE tenant := NEW.tenant_id; END IF;
+    IF current_setting('rag.noted_change', true) IS NOT DISTINCT FROM tenant
+       OR TG_OP = 'UPDATE' AND to_jsonb(NEW) - TG_ARGV = to_jsonb(OLD) - TG_ARGV THEN
+        RETURN NULL;
+    END IF;
+    INSERT INTO rag.corpus_changes (tenant_id) SELECT t.id FROM rag.tenants t WHERE t.id = tenant RETURNING id INTO note;
+    -- Old notes go only along with a new one, so a set of them never comes again.
+    DELETE FROM rag.corpus_changes WHERE id IN (
+        SELECT o.id FROM rag.corpus_changes o WHERE o.tenant_id = tenant AND o.id <> note
+        ORDER BY o.changed_at DESC, o.id OFFSET 15 FOR UPDATE SKIP LOCKED);
+    PERFORM set_config('rag.noted_change', tenant, true);
+    RETURN NULL;
+END $$;
+
+ALTER FUNCTION rag.note_corpus_change() OWNER TO rag_owner;
+
 CREATE FUNCTION rag.passages_of(profile rag.embedding_profiles, ranking rag.ranking, also_at jsonb[], top_k integer, source_condition text, copies boolean) RETURNS rag.passages
     LANGUAGE plpgsql STABLE
     SET enable_seqscan TO 'off'
@@ -1304,6 +1328,16 @@ ALTER TABLE ONLY rag.bots FORCE ROW LEVEL SECURITY;
 
 ALTER TABLE rag.bots OWNER TO rag_owner;
 
+CREATE TABLE rag.corpus_changes (
+    id uuid DEFAULT gen_random_uuid() NOT NULL,
+    tenant_id rag.key NOT NULL,
+    changed_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
+);
+
+ALTER TABLE ONLY rag.corpus_changes FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE rag.corpus_changes OWNER TO rag_owner;
+
 CREATE TABLE rag.embedding_cache (
     tenant_id rag.key NOT NULL,
     bot_id rag.key NOT NULL,
@@ -1459,6 +1493,25 @@ ALTER TABLE rag.eval_sets ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     NO MAXVALUE
     CACHE 1
 );
+
+CREATE TABLE rag.floors (
+    embedding_profile_id bigint NOT NULL,
+    mode text NOT NULL,
+    tenant_id rag.key NOT NULL,
+    bot_id rag.key NOT NULL,
+    floor double precision NOT NULL,
+    dense_weight double precision,
+    evidence jsonb NOT NULL,
+    actor text DEFAULT COALESCE(NULLIF(current_setting('rag.actor'::text, true), ''::text), (SESSION_USER)::text) NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT floors_dense_weight_check CHECK (((dense_weight >= (0)::double precision) AND (dense_weight <= (1)::double precision))),
+    CONSTRAINT floors_floor_check CHECK (((floor >= ('-1'::integer)::double precision) AND (floor <= (1)::double precision))),
+    CONSTRAINT floors_mode_check CHECK ((mode = ANY (ARRAY['dense'::text, 'lexical'::text, 'hybrid'::text])))
+);
+
+ALTER TABLE ONLY rag.floors FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE rag.floors OWNER TO rag_owner;
 
 CREATE TABLE rag.gate_verdicts (
     id bigint NOT NULL,
@@ -1899,6 +1952,9 @@ ALTER TABLE ONLY rag._yoyo_version
 ALTER TABLE ONLY rag.bots
     ADD CONSTRAINT bots_pkey PRIMARY KEY (tenant_id, id);
 
+ALTER TABLE ONLY rag.corpus_changes
+    ADD CONSTRAINT corpus_changes_pkey PRIMARY KEY (id);
+
 ALTER TABLE ONLY rag.embedding_cache
     ADD CONSTRAINT embedding_cache_pkey PRIMARY KEY (tenant_id, model_key, role, content_hash);
 
@@ -1934,6 +1990,9 @@ ALTER TABLE ONLY rag.eval_sets
 
 ALTER TABLE ONLY rag.eval_sets
     ADD CONSTRAINT eval_sets_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY rag.floors
+    ADD CONSTRAINT floors_pkey PRIMARY KEY (embedding_profile_id, mode);
 
 ALTER TABLE ONLY rag.gate_verdicts
     ADD CONSTRAINT gate_verdicts_pkey PRIMARY KEY (id);
@@ -2016,6 +2075,8 @@ ALTER TABLE ONLY rag.work_attempts
 ALTER TABLE ONLY rag.yoyo_lock
     ADD CONSTRAINT yoyo_lock_pkey PRIMARY KEY (locked);
 
+CREATE INDEX corpus_changes_tenant ON rag.corpus_changes USING btree (tenant_id, changed_at);
+
 CREATE INDEX embedding_job_items_hash ON rag.embedding_job_items USING btree (tenant_id, content_hash);
 
 CREATE INDEX embedding_job_sources_job ON rag.embedding_job_sources USING btree (job_id);
@@ -2062,6 +2123,22 @@ CREATE INDEX triples_subject ON rag.triples USING btree (knowledge_space_id, sub
 
 CREATE INDEX triples_subject_words ON rag.triples USING gin (subject_words);
 
+CREATE TRIGGER changes_answers AFTER UPDATE ON rag.embedding_profiles FOR EACH ROW EXECUTE FUNCTION rag.note_corpus_change('last_error', 'last_error_at');
+
+CREATE TRIGGER changes_answers AFTER INSERT OR DELETE OR UPDATE ON rag.floors FOR EACH ROW EXECUTE FUNCTION rag.note_corpus_change('evidence', 'actor', 'created_at');
+
+CREATE TRIGGER changes_answers AFTER UPDATE ON rag.index_state FOR EACH ROW EXECUTE FUNCTION rag.note_corpus_change('updated_at', 'recall_at_10');
+
+CREATE TRIGGER changes_answers AFTER DELETE OR UPDATE ON rag.knowledge_sources FOR EACH ROW EXECUTE FUNCTION rag.note_corpus_change('progress_percent', 'error_message', 'failed_stage', 'held_since', 'missing_since', 'updated_at');
+
+CREATE TRIGGER changes_answers AFTER UPDATE ON rag.knowledge_spaces FOR EACH ROW EXECUTE FUNCTION rag.note_corpus_change();
+
+CREATE TRIGGER changes_answers AFTER INSERT OR DELETE OR UPDATE ON rag.source_profiles FOR EACH ROW EXECUTE FUNCTION rag.note_corpus_change('error_message', 'next_try_at', 'updated_at');
+
+CREATE TRIGGER changes_answers AFTER INSERT OR DELETE OR UPDATE ON rag.triples FOR EACH ROW EXECUTE FUNCTION rag.note_corpus_change();
+
+CREATE TRIGGER changes_answers AFTER INSERT OR DELETE OR UPDATE ON rag.tuned_weights FOR EACH ROW EXECUTE FUNCTION rag.note_corpus_change('evidence', 'actor', 'created_at');
+
 CREATE TRIGGER immutable BEFORE UPDATE ON rag.embedding_profiles FOR EACH ROW EXECUTE FUNCTION rag.refuse_profile_change();
 
 CREATE TRIGGER immutable BEFORE UPDATE ON rag.profile_specs FOR EACH ROW EXECUTE FUNCTION rag.refuse_profile_change();
@@ -2101,6 +2178,9 @@ ALTER TABLE ONLY rag.eval_runs
 
 ALTER TABLE ONLY rag.eval_sets
     ADD CONSTRAINT eval_sets_knowledge_space_id_tenant_id_bot_id_fkey FOREIGN KEY (knowledge_space_id, tenant_id, bot_id) REFERENCES rag.knowledge_spaces(id, tenant_id, bot_id);
+
+ALTER TABLE ONLY rag.floors
+    ADD CONSTRAINT floors_embedding_profile_id_fkey FOREIGN KEY (embedding_profile_id) REFERENCES rag.embedding_profiles(id) ON DELETE CASCADE;
 
 ALTER TABLE ONLY rag.gate_verdicts
     ADD CONSTRAINT gate_verdicts_baseline_profile_id_fkey FOREIGN KEY (baseline_profile_id) REFERENCES rag.embedding_profiles(id);
@@ -2180,7 +2260,11 @@ ALTER TABLE ONLY rag.tuned_weights
 ALTER TABLE ONLY rag.work_attempts
     ADD CONSTRAINT work_attempts_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES rag.tenants(id);
 
+CREATE POLICY app ON rag.corpus_changes FOR SELECT TO rag_app USING (((tenant_id)::text = rag.scope_tenant()));
+
 CREATE POLICY app ON rag.embedding_profiles FOR SELECT TO rag_app USING ((((tenant_id)::text = rag.scope_tenant()) AND ((bot_id)::text = rag.scope_bot())));
+
+CREATE POLICY app ON rag.floors FOR SELECT TO rag_app USING ((((tenant_id)::text = rag.scope_tenant()) AND ((bot_id)::text = rag.scope_bot())));
 
 CREATE POLICY app ON rag.knowledge_chunks FOR SELECT TO rag_app USING ((((tenant_id)::text = rag.scope_tenant()) AND ((bot_id)::text = rag.scope_bot()) AND (EXISTS ( SELECT
    FROM rag.knowledge_sources s
@@ -2206,6 +2290,8 @@ CREATE POLICY app ON rag.tuned_weights FOR SELECT TO rag_app USING ((((tenant_id
 
 CREATE POLICY app_shared ON rag.embedding_profiles FOR SELECT TO rag_app USING ((((tenant_id)::text = rag.scope_tenant()) AND ((bot_id)::text = ( SELECT rag.shared_bot() AS shared_bot))));
 
+CREATE POLICY app_shared ON rag.floors FOR SELECT TO rag_app USING ((((tenant_id)::text = rag.scope_tenant()) AND ((bot_id)::text = ( SELECT rag.shared_bot() AS shared_bot))));
+
 CREATE POLICY app_shared ON rag.knowledge_chunks FOR SELECT TO rag_app USING ((((tenant_id)::text = rag.scope_tenant()) AND ((bot_id)::text = ( SELECT rag.shared_bot() AS shared_bot)) AND (EXISTS ( SELECT
    FROM rag.knowledge_sources s
   WHERE (s.id = knowledge_chunks.source_id)))));
@@ -2226,6 +2312,8 @@ CREATE POLICY app_shared ON rag.tuned_weights FOR SELECT TO rag_app USING ((((te
 
 ALTER TABLE rag.bots ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE rag.corpus_changes ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE rag.embedding_cache ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE rag.embedding_job_items ENABLE ROW LEVEL SECURITY;
@@ -2242,11 +2330,15 @@ ALTER TABLE rag.eval_runs ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE rag.eval_sets ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE rag.floors ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE rag.gate_verdicts ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE rag.index_state ENABLE ROW LEVEL SECURITY;
 
 CREATE POLICY ingest ON rag.bots TO rag_ingest USING (((tenant_id)::text = rag.scope_tenant())) WITH CHECK (((tenant_id)::text = rag.scope_tenant()));
+
+CREATE POLICY ingest ON rag.corpus_changes TO rag_ingest USING (((tenant_id)::text = rag.scope_tenant())) WITH CHECK (((tenant_id)::text = rag.scope_tenant()));
 
 CREATE POLICY ingest ON rag.embedding_cache TO rag_ingest USING (((tenant_id)::text = rag.scope_tenant())) WITH CHECK (((tenant_id)::text = rag.scope_tenant()));
 
@@ -2263,6 +2355,8 @@ CREATE POLICY ingest ON rag.embedding_usage TO rag_ingest USING (((tenant_id)::t
 CREATE POLICY ingest ON rag.eval_runs TO rag_ingest USING (((tenant_id)::text = rag.scope_tenant())) WITH CHECK (((tenant_id)::text = rag.scope_tenant()));
 
 CREATE POLICY ingest ON rag.eval_sets TO rag_ingest USING (((tenant_id)::text = rag.scope_tenant())) WITH CHECK (((tenant_id)::text = rag.scope_tenant()));
+
+CREATE POLICY ingest ON rag.floors TO rag_ingest USING (((tenant_id)::text = rag.scope_tenant())) WITH CHECK (((tenant_id)::text = rag.scope_tenant()));
 
 CREATE POLICY ingest ON rag.gate_verdicts TO rag_ingest USING (((tenant_id)::text = rag.scope_tenant())) WITH CHECK (((tenant_id)::text = rag.scope_tenant()));
 
@@ -2323,6 +2417,10 @@ ALTER TABLE rag.knowledge_spaces ENABLE ROW LEVEL SECURITY;
 ALTER TABLE rag.lexeme_stats ENABLE ROW LEVEL SECURITY;
 
 CREATE POLICY overview ON rag.embedding_jobs FOR SELECT TO rag_owner USING (true);
+
+CREATE POLICY owner ON rag.corpus_changes TO rag_owner USING (true) WITH CHECK (true);
+
+CREATE POLICY owner ON rag.tenants FOR SELECT TO rag_owner USING (true);
 
 ALTER TABLE rag.page_signatures ENABLE ROW LEVEL SECURITY;
 
@@ -2438,6 +2536,9 @@ REVOKE ALL ON FUNCTION rag.named_entities(profile rag.embedding_profiles, query 
 
 REVOKE ALL ON FUNCTION rag.next_hop(query rag.graph_query, paths rag.path[], beam integer, condition text) FROM PUBLIC;
 
+REVOKE ALL ON FUNCTION rag.note_corpus_change() FROM PUBLIC;
+GRANT ALL ON FUNCTION rag.note_corpus_change() TO rag_ingest;
+
 REVOKE ALL ON FUNCTION rag.passages_of(profile rag.embedding_profiles, ranking rag.ranking, also_at jsonb[], top_k integer, source_condition text, copies boolean) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION rag.place_of(source rag.knowledge_sources, OUT file text, OUT place text) TO rag_ingest;
@@ -2476,6 +2577,9 @@ GRANT ALL ON FUNCTION rag.triple_condition(profile rag.embedding_profiles, sourc
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.bots TO rag_ingest;
 
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.corpus_changes TO rag_ingest;
+GRANT SELECT ON TABLE rag.corpus_changes TO rag_app;
+
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.embedding_cache TO rag_ingest;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.embedding_job_items TO rag_ingest;
@@ -2491,6 +2595,9 @@ GRANT SELECT,INSERT,DELETE ON TABLE rag.eval_runs TO rag_ingest;
 GRANT SELECT,INSERT,DELETE ON TABLE rag.eval_sets TO rag_ingest;
 
 GRANT UPDATE(imported_at) ON TABLE rag.eval_sets TO rag_ingest;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.floors TO rag_ingest;
+GRANT SELECT ON TABLE rag.floors TO rag_app;
 
 GRANT SELECT,INSERT,DELETE ON TABLE rag.gate_verdicts TO rag_ingest;
 
