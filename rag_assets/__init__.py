@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from rag_assets.retrieval.dual import DualRetriever
     from rag_assets.retrieval.graph import GraphRetriever
     from rag_assets.retrieval.ladder import LadderRetriever, TimedRetriever
+    from rag_assets.retrieval.expanded import ExpandedRetriever
     from rag_assets.retrieval.protocol import Retriever
     from rag_assets.retrieval.reranked import RerankedRetriever
     from rag_assets.retrieval.rerankers.bi_encoder import BiEncoderReranker
@@ -104,6 +105,7 @@ __all__ = [
     "DualRetriever",
     "EmbeddingError",
     "EmbeddingProfile",
+    "ExpandedRetriever",
     "GoogleChat",
     "GraphRetriever",
     "HybridRetriever",
@@ -181,6 +183,7 @@ _HOMES = {
     "Document": "documents.model",
     "DualRetriever": "retrieval.dual",
     "EmbeddingProfile": "embedding.profiles",
+    "ExpandedRetriever": "retrieval.expanded",
     "GoogleChat": "chat.google",
     "GraphRetriever": "retrieval.graph",
     "HybridRetriever": "retrieval.retrievers",

@@ -6,6 +6,7 @@ from rag_assets.retrieval.diverse import DiverseRetriever
 from rag_assets.retrieval.dual import DualRetriever
 from rag_assets.retrieval.graph import GraphRetriever
 from rag_assets.retrieval.ladder import LadderRetriever, TimedRetriever
+from rag_assets.retrieval.expanded import ExpandedRetriever
 from rag_assets.retrieval.protocol import Retriever, SteppedRetriever
 from rag_assets.retrieval.reranked import RerankedRetriever
 from rag_assets.retrieval.results import Retrieval, RetrievalResult
@@ -20,6 +21,7 @@ __all__ = [
     "DiverseRetriever",
     "DualRetriever",
     "GraphRetriever",
+    "ExpandedRetriever",
     "HybridRetriever",
     "LadderRetriever",
     "LexicalRetriever",

@@ -25,6 +25,7 @@ from rag_assets.retrieval.diverse import DiverseRetriever
 from rag_assets.retrieval.dual import DualRetriever
 from rag_assets.retrieval.graph import GraphRetriever
 from rag_assets.retrieval.ladder import LadderRetriever, TimedRetriever
+from rag_assets.retrieval.expanded import ExpandedRetriever
 from rag_assets.retrieval.protocol import Retriever
 from rag_assets.retrieval.reranked import RerankedRetriever
 from rag_assets.retrieval.rerankers.bi_encoder import BiEncoderReranker
@@ -45,6 +46,7 @@ KINDS: Mapping[str, Callable[..., Any]] = {
     "dense": DenseRetriever,
     "diverse": DiverseRetriever,
     "dual": DualRetriever,
+    "expanded": ExpandedRetriever,
     "google_chat": GoogleChat,
     "graph": GraphRetriever,
     "hybrid": HybridRetriever,
