@@ -64,9 +64,9 @@ if TYPE_CHECKING:
     from rag_assets.retrieval.caches import CachedRetriever
     from rag_assets.retrieval.diverse import DiverseRetriever
     from rag_assets.retrieval.dual import DualRetriever
+    from rag_assets.retrieval.expanded import ExpandedRetriever
     from rag_assets.retrieval.graph import GraphRetriever
     from rag_assets.retrieval.ladder import LadderRetriever, TimedRetriever
-    from rag_assets.retrieval.expanded import ExpandedRetriever
     from rag_assets.retrieval.protocol import Retriever
     from rag_assets.retrieval.reranked import RerankedRetriever
     from rag_assets.retrieval.rerankers.bi_encoder import BiEncoderReranker

@@ -4,9 +4,9 @@ from rag_assets.retrieval.agentic import AgenticRetriever
 from rag_assets.retrieval.caches import CachedRetriever
 from rag_assets.retrieval.diverse import DiverseRetriever
 from rag_assets.retrieval.dual import DualRetriever
+from rag_assets.retrieval.expanded import ExpandedRetriever
 from rag_assets.retrieval.graph import GraphRetriever
 from rag_assets.retrieval.ladder import LadderRetriever, TimedRetriever
-from rag_assets.retrieval.expanded import ExpandedRetriever
 from rag_assets.retrieval.protocol import Retriever, SteppedRetriever
 from rag_assets.retrieval.reranked import RerankedRetriever
 from rag_assets.retrieval.results import Retrieval, RetrievalResult
@@ -20,8 +20,8 @@ __all__ = [
     "DenseRetriever",
     "DiverseRetriever",
     "DualRetriever",
-    "GraphRetriever",
     "ExpandedRetriever",
+    "GraphRetriever",
     "HybridRetriever",
     "LadderRetriever",
     "LexicalRetriever",
