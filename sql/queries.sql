@@ -40,6 +40,12 @@ ON CONFLICT DO NOTHING
 SELECT visibility_scope FROM rag.knowledge_spaces
 WHERE tenant_id = %(tenant)s AND bot_id = %(bot)s AND name = 'default'
 
+-- metadata_keys --
+-- Of the sources of a bot, and of what all bots of the tenant share.
+SELECT DISTINCT k.key FROM rag.knowledge_sources s CROSS JOIN LATERAL jsonb_object_keys(s.metadata) AS k (key)
+WHERE s.tenant_id = %(tenant)s AND s.bot_id IN (%(bot)s, %(shared)s) AND s.status <> 'deleted' AND k.key <> 'rag:origin'
+ORDER BY k.key
+
 -- list_tenants --
 -- All of them, whoever is in scope.
 SELECT id FROM rag.tenants ORDER BY id

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
+from rag_assets.commands.filters import Filter, Since, Until, parse_filters, require_keys
 from rag_assets.commands.options import Bot, Json, SearchMode, Tenant, key
 from rag_assets.commands.session import check_names, ready_database
 from rag_assets.commands.shell import CommandResult, printable
@@ -59,6 +60,9 @@ def search(
     copies: Annotated[
         bool, typer.Option("--copies", help="Return a text as often as it is there, not once with its other places.")
     ] = False,
+    filter_: Filter = None,
+    since: Since = None,
+    until: Until = None,
     as_json: Json = False,
 ) -> CommandResult:
     """Search what a bot knows; nothing of another tenant or bot is ever returned.
@@ -71,8 +75,12 @@ def search(
         raise UsageError("the query is empty")
     if user == "":
         raise UsageError("--user is empty; leave it out to search without a user")
+    filters = parse_filters(filter_ or [], since, until)
     with ready_database() as database:
-        name, found = search_bot(database, query, tenant, bot, profile, mode.value, k, user, request_key, copies)
+        require_keys(database, tenant, bot, filters)
+        name, found = search_bot(
+            database, query, tenant, bot, profile, mode.value, k, user, request_key, copies, filters
+        )
     payload = {
         "profile": name,
         "mode": mode.value,
@@ -94,6 +102,7 @@ def search_bot(
     user: str | None = None,
     request_key: str | None = None,
     copies: bool = False,
+    filters: Mapping[str, Any] | None = None,
 ) -> tuple[str, Retrieval]:
     """Search a bot; returns the name of the profile that was searched, and what was found."""
     retrievers = {"dense": DenseRetriever, "lexical": LexicalRetriever, "hybrid": HybridRetriever}
@@ -102,7 +111,7 @@ def search_bot(
     except (UnknownBot, ProfileNotReady):
         check_names(database, tenant, bot, profile)  # an application may not know other names; who runs this may
         raise
-    return scope.profile.name, retrievers[mode](database, copies=copies).search(query, scope, k)
+    return scope.profile.name, retrievers[mode](database, copies=copies).search(query, scope, k, filters)
 
 
 def show_results(console: Console, query: str, profile: str, mode: str, found: Retrieval) -> None:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import operator
-import re
-from collections.abc import Collection, Mapping
-from typing import Any
-from uuid import UUID
 
 from rag_assets.errors import InvalidArgument
 from rag_assets.retrieval.limits import MAX_FILTER_CHARS, MAX_QUERY_CHARS, MAX_WAIT_S
 from rag_assets.retrieval.limits import MAX_TOP_K as MAX_TOP_K
 
+<<<<<<< HEAD
 _NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")  # as JSON writes it, and not a backslash that is text
 _LIST_FILTERS = ("source_ids", "source_types", "locales", "content_types")
+=======
+MAX_TOP_K = 1000
+MAX_QUERY_CHARS = 8_000  # more is a document, not a question
+MAX_WAIT_S = 3_600
+>>>>>>> a79f4c1 (Filters by name, root, path, tags, dates and any key of the metadata, which keep k; on the command line too)
 
 
 def check_text(value: object, name: str, error: type[InvalidArgument] = InvalidArgument) -> str:
@@ -106,49 +107,3 @@ def check_seconds(value: object, name: str) -> float:
             f"{name} must be a number of seconds above 0 and at most {MAX_WAIT_S}, got {value!r}", name
         )
     return float(value)
-
-
-def check_filters(filters: object) -> Mapping[str, Any]:
-    """Filters as rag.search_space takes them. One that is misspelt must not be left out: the search would be wider than
-    what was asked for.
-
-    Raises:
-        InvalidArgument: a filter is unknown, of the wrong kind, or no JSON, or they are too long.
-    """
-    if filters is None:
-        return {}
-    if not isinstance(filters, Mapping):
-        raise InvalidArgument(f"filters must be a mapping, got {filters!r}", "filters")
-    checked: dict[str, Any] = {}
-    for name, value in filters.items():
-        if name == "metadata":
-            if not isinstance(value, Mapping):
-                raise InvalidArgument(f"filters: 'metadata' must be an object, got {value!r}", "filters")
-            checked[name] = dict(value)
-        elif name not in _LIST_FILTERS:
-            known = ", ".join(_LIST_FILTERS)
-            raise InvalidArgument(f"filters: {name!r} is no filter; known are: {known}, metadata", "filters")
-        elif isinstance(value, str | bytes | Mapping) or not isinstance(value, Collection):
-            raise InvalidArgument(f"filters: {name!r} must be a list, got {value!r}", "filters")
-        else:
-            checked[name] = [_item(name, item) for item in value]
-    _require_json(checked)
-    return checked
-
-
-def _item(name: str, value: object) -> str:
-    if not isinstance(value, str | UUID):
-        raise InvalidArgument(f"filters: {name!r} must hold strings, got {value!r}", "filters")
-    return str(value)
-
-
-def _require_json(filters: Mapping[str, Any]) -> None:
-    try:
-        text = json.dumps(filters, allow_nan=False, ensure_ascii=False)
-        text.encode("utf-8")
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidArgument(f"filters: no JSON that Postgres can hold: {error}", "filters") from error
-    if len(text) > MAX_FILTER_CHARS:
-        raise InvalidArgument(f"filters: they are longer than {MAX_FILTER_CHARS:,} characters as JSON", "filters")
-    if _NUL.search(text):
-        raise InvalidArgument("filters: they hold NUL, which no text in Postgres can hold", "filters")

@@ -8,7 +8,8 @@ from typing import Any, Protocol, Self
 
 from rag_assets.chat.protocol import ChatMessage, check_history
 from rag_assets.errors import InvalidArgument, ScopeError
-from rag_assets.retrieval.arguments import MAX_TOP_K, check_filters, check_whole, clean_query
+from rag_assets.retrieval.arguments import MAX_TOP_K, check_whole, clean_query
+from rag_assets.retrieval.filters import check_filters
 from rag_assets.retrieval.results import Retrieval
 from rag_assets.retrieval.scope import RetrievalScope
 from rag_assets.retrieval.steps import Steps, adrive, call, drive
@@ -28,8 +29,10 @@ class Retriever(Protocol):
     ) -> Retrieval:
         """The best chunks of the scope, best first, at most `top_k` (1 to 1000).
 
-        `filters` narrow the sources: lists of allowed `source_ids`, `source_types`, `locales` and
-        `content_types`, and `metadata`, an object that the source's metadata must contain.
+        `filters` narrow the sources, before anything is ranked: lists of what is allowed (`source_ids`, `source_names`,
+        `source_types`, `locales`, `content_types`, `roots`, `path_prefixes`, `tags`), `since` and `until` (a date or a
+        time; the latter not included), `metadata` (an object that the source's metadata must contain), and `where`:
+        for keys of the metadata `equals`, `in`, `exists`, `gt`, `gte`, `lt` and `lte`.
 
         Raises:
             ScopeError: without a scope, or its profile is not the one that its `profile_id` names.

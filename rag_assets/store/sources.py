@@ -19,7 +19,8 @@ from rag_assets.embedding.profiles import ProviderOptions
 from rag_assets.store.database import Connection
 from rag_assets.store.roots import Root
 from rag_assets.store.source_life import list_sources
-from rag_assets.store.sql import query
+from rag_assets.store.sql import query, scalars
+from rag_assets.store.tenants import SHARED_BOT
 
 
 @dataclass(frozen=True)
@@ -319,6 +320,11 @@ def sources_overview(connection: Connection, tenant: str, bot: str) -> Sequence[
 def source_counts(connection: Connection, tenant: str, bot: str | None = None) -> dict[str, int]:
     """Number of sources by status."""
     return dict(connection.execute(query("source_counts"), {"tenant": tenant, "bot": bot}).fetchall())
+
+
+def metadata_keys(connection: Connection, tenant: str, bot: str) -> list[str]:
+    """The keys that sources of the bot, and of what all bots of the tenant share, have in their metadata, sorted."""
+    return scalars(connection, query("metadata_keys"), {"tenant": tenant, "bot": bot, "shared": SHARED_BOT})
 
 
 def show_progress(connection: Connection, ids: Sequence[UUID], percent: int) -> None:

@@ -139,3 +139,26 @@ def test_a_record_is_cited_by_its_file_and_its_place_in_it() -> None:
 def test_a_citation_names_the_place_of_a_calendars_entry_once(place: str) -> None:
     entry = {"document": "uid@example.com", "file": "cal.ics", "place": place, "start": 0, "end": 9}
     assert citation_text(entry, "Board meeting") == f"cal.ics, {place}, characters 0–9"
+
+
+def test_filters_choose_sources_on_the_command_line(rag: Rag, filled: str) -> None:
+    found = rag.json(*_ask(filled), "--filter", "source=pump.md", "--filter", "content_type=text/markdown")["results"]
+    assert {one["source_name"] for one in found} == {"pump.md"}
+    assert rag.json(*_ask(filled), "--until", "2001-01-01")["results"] == []
+    assert rag.json(*_ask(filled), "--since", "2001-01-01")["results"] != []
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--filter", "contnet_type=text/markdown"), "did you mean 'content_type'"),
+        (("--filter", "source>7"), "source has no order; write source=value"),
+        (("--filter", "="), "write key=value"),
+        (("--filter", "!tag"), "write key=value"),
+        (("--since", "tomorrow"), "since must be a date like 2026-01-31"),
+    ],
+)
+def test_a_filter_that_is_misspelt_is_refused_on_the_command_line(
+    rag: Rag, filled: str, words: tuple[str, ...], said: str
+) -> None:
+    assert said in rag.error(*_ask(filled), *words)[1]

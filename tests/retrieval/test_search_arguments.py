@@ -11,7 +11,7 @@ import pytest
 
 from rag_assets.errors import InvalidArgument
 from rag_assets.retrieval import HybridRetriever, RetrievalScope, open_scope
-from rag_assets.retrieval.arguments import check_filters
+from rag_assets.retrieval.filters import check_filters
 from rag_assets.store.database import Database
 from tests.support.scopes import set_scope
 from tests.support.worlds import ingested

@@ -1,0 +1,108 @@
+"""Filters on the command line: `--filter key=value`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+import typer
+
+from rag_assets.errors import UsageError, alike, did_you_mean
+from rag_assets.retrieval.filters import check_filters
+from rag_assets.store.database import Database
+from rag_assets.store.sources import metadata_keys
+
+# Names of what every source has; any other key is one of its metadata.
+NAMES = {
+    "source": "source_names", "id": "source_ids", "type": "source_types", "locale": "locales",
+    "content_type": "content_types", "root": "roots", "path": "path_prefixes", "tag": "tags",
+}  # fmt: skip
+_COMPARISONS = {">=": "gte", "<=": "lte", ">": "gt", "<": "lt"}
+_FORM = re.compile(r"(?P<key>[^=<>!]+?)\s*(?P<sign>>=|<=|=|>|<)\s*(?P<value>.*)", re.DOTALL)
+_META = "meta."
+
+Filter = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--filter",
+        metavar="KEY=VALUE",
+        help="Only sources with this source, id, type, locale, content_type, root, path (a prefix) or tag, or this key "
+        "of their metadata: key=value, key>=5, key<2026-01-31, key (it has one), !key (it has none). Of several values "
+        "of a key any will do; of several keys all must hold.",
+    ),
+]
+Since = Annotated[
+    str | None,
+    typer.Option(metavar="DATE", help="Only sources dated then or later: by themselves, else by their last change."),
+]
+Until = Annotated[str | None, typer.Option(metavar="DATE", help="Only sources dated before then.")]
+
+
+def parse_filters(words: Sequence[str], since: str | None, until: str | None) -> dict[str, Any]:
+    """The filters of a search.
+
+    Raises:
+        UsageError, InvalidArgument: one that says nothing certain.
+    """
+    filters: dict[str, Any] = {}
+    for word in words:
+        _add(filters, word)
+    filters |= {name: date for name, date in (("since", since), ("until", until)) if date is not None}
+    return dict(check_filters(filters))
+
+
+def require_keys(database: Database, tenant: str, bot: str, filters: Mapping[str, Any]) -> None:
+    """Refuse keys of metadata that no source has: they are misspelt, and nothing would be found.
+
+    Raises:
+        UsageError: names the key, and those that look like it.
+    """
+    asked = [key for key, wanted in filters.get("where", {}).items() if wanted.get("exists") is not False]
+    if not asked:
+        return
+    with database.work(tenant) as connection:
+        known = metadata_keys(connection, tenant, bot)
+    for key in asked:
+        if key not in known:
+            raise _unknown_key(key, known)
+
+
+def _unknown_key(key: str, known: Sequence[str]) -> UsageError:
+    likely = alike(key, [*NAMES, *known])
+    meant = f"; {did_you_mean(likely)}" if likely else "."
+    has = f" Their keys are: {', '.join(known[:20])}" if known else " They have none"
+    return UsageError(f"--filter: no source of this bot has {key!r} in its metadata{meant}{has}")
+
+
+def _add(filters: dict[str, Any], word: str) -> None:
+    found = _FORM.fullmatch(word)
+    if found is None:
+        absent, key = word.startswith("!"), word.removeprefix("!").removeprefix(_META).strip()
+        if not key or key in NAMES or set("=<>!") & set(key):
+            raise UsageError(f"--filter {word}: write key=value, key>=value, key or !key")
+        _condition(filters, key, "exists", not absent, word)
+        return
+    key, sign, value = found["key"].strip(), found["sign"], found["value"].strip()
+    if key in NAMES:
+        if sign != "=":
+            raise UsageError(f"--filter {word}: {key} has no order; write {key}=value")
+        filters.setdefault(NAMES[key], []).append(value)
+    elif sign == "=":
+        wanted = filters.setdefault("where", {}).setdefault(key.removeprefix(_META), {})
+        wanted.setdefault("in", []).append(value)
+    else:
+        _condition(filters, key.removeprefix(_META), _COMPARISONS[sign], _number(value), word)
+
+
+def _condition(filters: dict[str, Any], key: str, operator: str, value: Any, word: str) -> None:
+    wanted = filters.setdefault("where", {}).setdefault(key, {})
+    if wanted.setdefault(operator, value) != value:
+        raise UsageError(f"--filter {word}: {key} is compared so twice")
+
+
+def _number(value: str) -> float | str:
+    try:
+        return float(value)
+    except ValueError:
+        return value

@@ -1,0 +1,143 @@
+"""Filters: which sources a search may answer from. One that is misspelt must not be left out: the search would be wider
+than what was asked for."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Collection, Mapping
+from datetime import date, datetime
+from typing import Any
+from urllib.parse import quote
+from uuid import UUID
+
+from rag_assets.errors import InvalidArgument, alike, did_you_mean
+
+MAX_FILTER_CHARS = 8_000_000  # as JSON, some 200,000 ids; 50 million took a search 10 s
+MAX_CONDITIONS = 100  # of `where`
+LISTS = (
+    "source_ids", "source_names", "source_types", "locales", "content_types", "roots", "path_prefixes", "tags",
+)  # fmt: skip
+DATES = ("since", "until")
+RANGES = ("gt", "gte", "lt", "lte")
+OPERATORS = ("equals", "in", "exists", *RANGES)
+_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")  # as JSON writes it, and not a backslash that is text
+_Scalar = str | int | float | bool
+
+
+def check_filters(filters: object) -> Mapping[str, Any]:
+    """Filters as rag.search_space takes them.
+
+    Raises:
+        InvalidArgument: a filter is unknown, of the wrong kind, or no JSON, or they are too long.
+    """
+    if filters is None:
+        return {}
+    if not isinstance(filters, Mapping):
+        raise InvalidArgument(f"filters must be a mapping, got {filters!r}", "filters")
+    checked = {name: _checked(name, value) for name, value in filters.items()}
+    _require_json(checked)
+    return checked
+
+
+def _checked(name: object, value: object) -> Any:
+    if name == "metadata":
+        if not isinstance(value, Mapping):
+            raise _wrong(f"'metadata' must be an object, got {value!r}")
+        return dict(value)
+    if name == "where":
+        return _where(value)
+    if name in DATES:
+        return _moment(name, value)
+    if name in LISTS:
+        return _strings(str(name), value)
+    known = (*LISTS, *DATES, "metadata", "where")
+    likely = alike(str(name), known)
+    meant = f"{did_you_mean(likely)} " if likely else ""
+    raise _wrong(f"{name!r} is no filter; {meant}known are: {', '.join(known)}")
+
+
+def _strings(name: str, value: object) -> list[str]:
+    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Collection):
+        raise _wrong(f"{name!r} must be a list, got {value!r}")
+    strings = []
+    for item in value:
+        if not isinstance(item, str | UUID):
+            raise _wrong(f"{name!r} must hold strings, got {item!r}")
+        strings.append(str(item))
+    # The address of a file is percent-encoded; people write a path as they see it.
+    return list(dict.fromkeys([*strings, *map(quote, strings)])) if name == "path_prefixes" else strings
+
+
+def _where(value: object) -> dict[str, dict[str, Any]]:
+    if not isinstance(value, Mapping):
+        raise _wrong(f"'where' must be an object of conditions by metadata key, got {value!r}")
+    conditions = {key: _conditions(key, wanted) for key, wanted in value.items()}
+    if sum(map(len, conditions.values())) > MAX_CONDITIONS:
+        raise _wrong(f"'where' holds more than {MAX_CONDITIONS} conditions")
+    return conditions
+
+
+def _conditions(key: object, value: object) -> dict[str, Any]:
+    if not isinstance(key, str):
+        raise _wrong(f"'where': a metadata key is a string, got {key!r}")
+    if not isinstance(value, Mapping) or not value:
+        raise _wrong(f"'where', {key!r}: conditions are an object of {', '.join(OPERATORS)}, got {value!r}")
+    return {
+        operator: _condition(f"'where', {key!r}, {operator!r}", operator, wanted) for operator, wanted in value.items()
+    }
+
+
+def _condition(where: str, operator: object, wanted: object) -> Any:
+    if operator == "exists":
+        if not isinstance(wanted, bool):
+            raise _wrong(f"{where} must be True or False, got {wanted!r}")
+        return wanted
+    if operator == "equals":
+        return _scalar(where, wanted)
+    if operator == "in":
+        if isinstance(wanted, str | bytes | Mapping) or not isinstance(wanted, Collection):
+            raise _wrong(f"{where} must be a list, got {wanted!r}")
+        return [_scalar(where, item) for item in wanted]
+    if operator in RANGES:
+        if isinstance(wanted, int | float) and not isinstance(wanted, bool):
+            return _scalar(where, wanted)
+        return _moment(where, wanted)
+    raise _wrong(f"{where}: no such comparison; known are: {', '.join(OPERATORS)}")
+
+
+def _scalar(where: str, value: object) -> _Scalar:
+    if not isinstance(value, _Scalar) or (isinstance(value, float) and not math.isfinite(value)):
+        raise _wrong(f"{where} compares with a string, a number, True or False, got {value!r}")
+    return value
+
+
+def _moment(name: object, value: object) -> str:
+    """A date or a time as ISO 8601; without a zone it is UTC."""
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value)
+        except ValueError:
+            raise _wrong(f"{name} must be a date like 2026-01-31, or a time, got {value!r}") from None
+    if isinstance(value, datetime):
+        return value.isoformat() if value.tzinfo else f"{value.isoformat()}+00:00"
+    if isinstance(value, date):
+        return f"{value.isoformat()}T00:00:00+00:00"
+    raise _wrong(f"{name} must be a date like 2026-01-31, or a time, got {value!r}")
+
+
+def _require_json(filters: Mapping[str, Any]) -> None:
+    try:
+        text = json.dumps(filters, allow_nan=False, ensure_ascii=False)
+        text.encode("utf-8")
+    except (TypeError, ValueError, RecursionError) as error:
+        raise _wrong(f"no JSON that Postgres can hold: {error}") from error
+    if len(text) > MAX_FILTER_CHARS:
+        raise _wrong(f"they are longer than {MAX_FILTER_CHARS:,} characters as JSON")
+    if _NUL.search(text):
+        raise _wrong("they hold NUL, which no text in Postgres can hold")
+
+
+def _wrong(said: str) -> InvalidArgument:
+    return InvalidArgument(f"filters: {said}", "filters")
