@@ -23,6 +23,14 @@ CREATE TYPE rag.first_chunks AS (
 
 ALTER TYPE rag.first_chunks OWNER TO rag_owner;
 
+CREATE TYPE rag.graph_query AS (
+	languages text[],
+	words tsvector[],
+	word_count integer
+);
+
+ALTER TYPE rag.graph_query OWNER TO rag_owner;
+
 CREATE DOMAIN rag.key AS text
 	CONSTRAINT key_check CHECK ((VALUE ~ '^[a-z0-9][a-z0-9_-]{0,62}$'::text));
 
@@ -65,6 +73,16 @@ CREATE TYPE rag.passages AS (
 
 ALTER TYPE rag.passages OWNER TO rag_owner;
 
+CREATE TYPE rag.path AS (
+	triples bigint[],
+	entities uuid[],
+	met text[],
+	confidence double precision,
+	score double precision
+);
+
+ALTER TYPE rag.path OWNER TO rag_owner;
+
 CREATE TYPE rag.ranking AS (
 	ids uuid[],
 	scores double precision[],
@@ -73,6 +91,53 @@ CREATE TYPE rag.ranking AS (
 );
 
 ALTER TYPE rag.ranking OWNER TO rag_owner;
+
+CREATE TABLE rag.embedding_profiles (
+    id bigint NOT NULL,
+    knowledge_space_id uuid NOT NULL,
+    tenant_id rag.key NOT NULL,
+    bot_id rag.key NOT NULL,
+    name rag.key NOT NULL,
+    provider text NOT NULL,
+    model text NOT NULL,
+    dimensions integer NOT NULL,
+    distance_metric text NOT NULL,
+    task_instruction jsonb DEFAULT '{}'::jsonb NOT NULL,
+    normalized boolean DEFAULT true NOT NULL,
+    chunking jsonb NOT NULL,
+    index jsonb NOT NULL,
+    lexical jsonb NOT NULL,
+    spec_hash text NOT NULL,
+    status text DEFAULT 'building'::text NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    options jsonb DEFAULT '{}'::jsonb NOT NULL,
+    origin text,
+    last_error text,
+    last_error_at timestamp with time zone,
+    CONSTRAINT embedding_profiles_dimensions_check CHECK (((dimensions >= 1) AND (dimensions <= 4000))),
+    CONSTRAINT embedding_profiles_distance_metric_check CHECK ((distance_metric = ANY (ARRAY['cosine'::text, 'ip'::text, 'l2'::text]))),
+    CONSTRAINT embedding_profiles_status_check CHECK ((status = ANY (ARRAY['building'::text, 'ready'::text, 'active'::text, 'retired'::text])))
+);
+
+ALTER TABLE ONLY rag.embedding_profiles FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE rag.embedding_profiles OWNER TO rag_owner;
+
+CREATE FUNCTION rag.analyse_graph_query(profile rag.embedding_profiles, query_text text) RETURNS rag.graph_query
+    LANGUAGE sql STABLE
+    AS $$
+    SELECT ROW(array_agg(language ORDER BY language), array_agg(words ORDER BY language), max(length(words)))::rag.graph_query
+    FROM (
+        SELECT l.language, to_tsvector(l.language::regconfig, query_text) AS words
+        FROM (
+            SELECT DISTINCT p.lexical ->> 'language' AS language
+            FROM rag.embedding_profiles p WHERE p.knowledge_space_id = profile.knowledge_space_id
+        ) l
+    ) analysed
+    WHERE length(words) > 0
+$$;
+
+ALTER FUNCTION rag.analyse_graph_query(profile rag.embedding_profiles, query_text text) OWNER TO rag_search;
 
 CREATE FUNCTION rag.analyse_query(profile_id bigint, config regconfig, query_text text) RETURNS rag.lexical_query
     LANGUAGE sql STABLE
@@ -165,36 +230,26 @@ END $$;
 
 ALTER FUNCTION rag.check_search(mode text, query_vector public.vector, query_text text, top_k integer, copies boolean, candidates integer, dense_weight double precision, fusion text, filters jsonb, exact boolean) OWNER TO rag_owner;
 
-CREATE TABLE rag.embedding_profiles (
-    id bigint NOT NULL,
-    knowledge_space_id uuid NOT NULL,
-    tenant_id rag.key NOT NULL,
-    bot_id rag.key NOT NULL,
-    name rag.key NOT NULL,
-    provider text NOT NULL,
-    model text NOT NULL,
-    dimensions integer NOT NULL,
-    distance_metric text NOT NULL,
-    task_instruction jsonb DEFAULT '{}'::jsonb NOT NULL,
-    normalized boolean DEFAULT true NOT NULL,
-    chunking jsonb NOT NULL,
-    index jsonb NOT NULL,
-    lexical jsonb NOT NULL,
-    spec_hash text NOT NULL,
-    status text DEFAULT 'building'::text NOT NULL,
-    created_at timestamp with time zone DEFAULT now() NOT NULL,
-    options jsonb DEFAULT '{}'::jsonb NOT NULL,
-    origin text,
-    last_error text,
-    last_error_at timestamp with time zone,
-    CONSTRAINT embedding_profiles_dimensions_check CHECK (((dimensions >= 1) AND (dimensions <= 4000))),
-    CONSTRAINT embedding_profiles_distance_metric_check CHECK ((distance_metric = ANY (ARRAY['cosine'::text, 'ip'::text, 'l2'::text]))),
-    CONSTRAINT embedding_profiles_status_check CHECK ((status = ANY (ARRAY['building'::text, 'ready'::text, 'active'::text, 'retired'::text])))
-);
+CREATE FUNCTION rag.chunk_of_triple(profile rag.embedding_profiles, triple bigint) RETURNS uuid
+    LANGUAGE plpgsql STABLE
+    SET enable_seqscan TO 'off'
+    AS $_$
+DECLARE
+    found uuid;
+BEGIN
+    EXECUTE format(
+        'SELECT c.id FROM rag.triples t JOIN rag.knowledge_chunks c
+             ON c.embedding_profile_id = %s AND c.tenant_id = %L AND c.source_id = t.source_id
+         WHERE t.id = $1 AND c.citation ->> ''version'' = t.checksum
+           AND (c.citation ->> ''start'')::int < t.end_at AND (c.citation ->> ''end'')::int > t.start_at
+         ORDER BY least((c.citation ->> ''end'')::int, t.end_at) - greatest((c.citation ->> ''start'')::int, t.start_at) DESC,
+                  c.chunk_index
+         LIMIT 1', profile.id, profile.tenant_id)
+    INTO found USING triple;
+    RETURN found;
+END $_$;
 
-ALTER TABLE ONLY rag.embedding_profiles FORCE ROW LEVEL SECURITY;
-
-ALTER TABLE rag.embedding_profiles OWNER TO rag_owner;
+ALTER FUNCTION rag.chunk_of_triple(profile rag.embedding_profiles, triple bigint) OWNER TO rag_search;
 
 CREATE FUNCTION rag.complete_candidates(profile rag.embedding_profiles, query_vector public.vector, query rag.lexical_query, dense rag.candidates, lexical rag.candidates) RETURNS rag.both_candidates
     LANGUAGE plpgsql STABLE
@@ -268,6 +323,18 @@ CREATE FUNCTION rag.enqueued_tokens(my_route text) RETURNS bigint
 $$;
 
 ALTER FUNCTION rag.enqueued_tokens(my_route text) OWNER TO rag_owner;
+
+CREATE FUNCTION rag.text_id(content text) RETURNS uuid
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    RETURN (md5(content))::uuid;
+
+ALTER FUNCTION rag.text_id(content text) OWNER TO rag_owner;
+
+CREATE FUNCTION rag.entity_id(words tsvector, name text) RETURNS uuid
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    RETURN rag.text_id(COALESCE((SELECT string_agg(w.lexeme, ' '::text ORDER BY place.place, w.lexeme) AS string_agg FROM unnest(entity_id.words) w(lexeme, positions, weights), LATERAL unnest(w.positions) place(place)), lower(name)));
+
+ALTER FUNCTION rag.entity_id(words tsvector, name text) OWNER TO rag_owner;
 
 CREATE FUNCTION rag.filled_list(listed rag.candidates, is_dense boolean, profile rag.embedding_profiles, query_vector public.vector, query rag.lexical_query, depth integer, source_condition text, exact boolean, at_least integer) RETURNS rag.candidates
     LANGUAGE plpgsql STABLE
@@ -374,6 +441,72 @@ CREATE FUNCTION rag.fuse(dense rag.candidates, lexical rag.candidates, dense_wei
 $$;
 
 ALTER FUNCTION rag.fuse(dense rag.candidates, lexical rag.candidates, dense_weight double precision, method text, dense_floor double precision) OWNER TO rag_owner;
+
+CREATE FUNCTION rag.graph_search(query_text text, max_hops integer, beam integer, top_k integer, filters jsonb DEFAULT '{}'::jsonb) RETURNS TABLE(chunk_id uuid, source_id uuid, source_name text, source_uri text, source_metadata jsonb, canonical_url text, content text, token_count integer, citation jsonb, metadata jsonb, score double precision, dense_score double precision, lexical_score double precision, also_at jsonb, path jsonb)
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path TO 'rag', 'public', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    profile rag.embedding_profiles := rag.profile_in_scope();
+    query rag.graph_query;
+    tips rag.path[];
+    walked rag.path[] := '{}';
+    condition text;
+    source_condition text;
+    ranking rag.ranking;
+    elsewhere jsonb[];
+    ways jsonb;
+    found rag.passages;
+BEGIN
+    PERFORM rag.check_search('lexical', NULL, query_text, top_k, false, 1, 0.5, 'minmax', filters, false);
+    IF max_hops IS NULL OR beam IS NULL OR max_hops NOT BETWEEN 1 AND 5 OR beam NOT BETWEEN 1 AND 100 THEN
+        RAISE EXCEPTION 'rag.graph_search: bad max_hops or beam' USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    IF profile.id IS NULL THEN
+        RETURN;
+    END IF;
+    source_condition := rag.source_condition(profile, filters);
+    condition := rag.triple_condition(profile, source_condition);
+    query := rag.analyse_graph_query(profile, query_text);
+    IF query.word_count IS NULL THEN
+        RETURN;
+    END IF;
+    tips := rag.named_entities(profile, query, beam, condition);
+    FOR hop IN 1 .. max_hops LOOP
+        EXIT WHEN tips IS NULL;
+        tips := rag.next_hop(query, tips, beam, condition);
+        walked := walked || tips;
+    END LOOP;
+    WITH led AS MATERIALIZED (
+        SELECT w.triples, w.score, rag.chunk_of_triple(profile, w.triples[cardinality(w.triples)]) AS id
+        FROM unnest(walked) AS w
+    ), ways AS (
+        SELECT DISTINCT ON (id) id, triples, score FROM led WHERE id IS NOT NULL ORDER BY id, score DESC, triples
+    ), texts AS (
+        SELECT DISTINCT ON (p.stands) p.stands, p.also_at, w.triples, w.score
+        FROM ways w
+        JOIN rag.places_of_texts(profile, ARRAY(SELECT id FROM ways), source_condition) p ON p.id = w.id
+        ORDER BY p.stands, w.score DESC, w.triples
+    )
+    SELECT array_agg(t.stands ORDER BY t.score DESC, t.stands), array_agg(t.score ORDER BY t.score DESC, t.stands),
+           array_agg(NULL::float8), array_agg(NULL::float8), array_agg(t.also_at ORDER BY t.score DESC, t.stands),
+           jsonb_object_agg(t.stands, (
+               SELECT jsonb_agg(jsonb_build_object(
+                   'subject', one.subject, 'predicate', one.predicate, 'object', one.object,
+                   'confidence', round(one.confidence::numeric, 4),
+                   'chunk_id', rag.chunk_of_triple(profile, one.id)) ORDER BY u.place)
+               FROM unnest(t.triples) WITH ORDINALITY AS u (id, place) JOIN rag.triples one ON one.id = u.id))
+    INTO ranking.ids, ranking.scores, ranking.dense_scores, ranking.lexical_scores, elsewhere, ways
+    FROM texts t;
+    IF ranking.ids IS NULL THEN
+        RETURN;
+    END IF;
+    found := rag.passages_of(profile, ranking, elsewhere, top_k, source_condition, true);
+    RETURN QUERY SELECT r.*, ways -> r.chunk_id::text FROM unnest(found.rows) AS r;
+END $$;
+
+ALTER FUNCTION rag.graph_search(query_text text, max_hops integer, beam integer, top_k integer, filters jsonb) OWNER TO rag_search;
 
 CREATE TABLE rag.source_documents (
     source_id uuid NOT NULL,
@@ -630,6 +763,106 @@ CREATE FUNCTION rag.meets(value jsonb, operator text, wanted jsonb) RETURNS bool
 $$;
 
 ALTER FUNCTION rag.meets(value jsonb, operator text, wanted jsonb) OWNER TO rag_owner;
+
+CREATE FUNCTION rag.named_entities(profile rag.embedding_profiles, query rag.graph_query, beam integer, condition text) RETURNS rag.path[]
+    LANGUAGE plpgsql STABLE
+    SET enable_seqscan TO 'off'
+    AS $_$
+DECLARE
+    found rag.path[];
+BEGIN
+    EXECUTE format(
+        'WITH asked AS (
+             SELECT q.language, tsvector_to_array(q.words) AS words,
+                    (SELECT string_agg('''''''' || replace(replace(w, ''\'', ''\\''), '''''''', '''''''''''') || '''''''', '' | '')
+                     FROM unnest(tsvector_to_array(q.words)) w)::tsquery AS any_word
+             FROM unnest($1, $2) AS q (language, words)
+         ), named AS (
+             SELECT c.subject_id AS id, c.subject_words AS words, a.words AS asked
+             FROM asked a JOIN rag.triples c ON c.subject_words @@ a.any_word AND c.language = a.language WHERE %1$s
+             UNION
+             SELECT c.object_id, c.object_words, a.words
+             FROM asked a JOIN rag.triples c ON c.object_words @@ a.any_word AND c.language = a.language WHERE %1$s
+         ), matched AS (
+             SELECT DISTINCT ON (n.id) n.id, m.met, cardinality(m.met)::float8 AS hits, length(n.words) AS size
+             FROM named n CROSS JOIN LATERAL (
+                 SELECT ARRAY(SELECT unnest(tsvector_to_array(n.words)) INTERSECT SELECT unnest(n.asked)) AS met
+             ) m
+             ORDER BY n.id, cardinality(m.met)::float8 / length(n.words) DESC
+         ), ranked AS (
+             SELECT id, met, hits / size * hits / (hits + 1) AS match, max(hits / size * hits / (hits + 1)) OVER () AS best
+             FROM matched
+         )
+         SELECT array_agg(ROW(''{}'', ARRAY[id], met, 1, match)::rag.path ORDER BY match DESC, id)
+         FROM (SELECT * FROM ranked WHERE match >= best / 2 ORDER BY match DESC, id LIMIT %2$s) best',
+        condition, beam)
+    INTO found USING query.languages, query.words;
+    RETURN found;
+END $_$;
+
+ALTER FUNCTION rag.named_entities(profile rag.embedding_profiles, query rag.graph_query, beam integer, condition text) OWNER TO rag_search;
+
+CREATE FUNCTION rag.next_hop(query rag.graph_query, paths rag.path[], beam integer, condition text) RETURNS rag.path[]
+    LANGUAGE plpgsql STABLE
+    SET enable_seqscan TO 'off'
+    AS $_$
+DECLARE
+    found rag.path[];
+BEGIN
+    EXECUTE format(
+        'SELECT array_agg(ROW(triples, entities, met, confidence, score)::rag.path ORDER BY score DESC, triples) FROM (
+             SELECT w.*, w.confidence * cardinality(w.met) / $3 * 0.9 ^ (cardinality(w.triples) - 1) AS score FROM (
+                 SELECT p.triples || step.id AS triples, p.entities || step.next AS entities,
+                        p.confidence * step.confidence AS confidence,
+                        ARRAY(SELECT unnest(p.met) UNION
+                              (SELECT unnest(tsvector_to_array(step.words)) INTERSECT
+                               SELECT unnest(tsvector_to_array(q.words)))) AS met
+                 FROM unnest($1) AS p
+                 CROSS JOIN LATERAL (
+                     (SELECT c.id, c.object_id AS next, c.confidence, c.language,
+                             c.predicate_words || c.object_words AS words
+                      FROM rag.triples c WHERE c.subject_id = p.entities[cardinality(p.entities)] AND %1$s
+                      ORDER BY c.confidence DESC, c.id LIMIT 200)
+                     UNION ALL
+                     (SELECT c.id, c.subject_id, c.confidence, c.language, c.predicate_words || c.subject_words
+                      FROM rag.triples c WHERE c.object_id = p.entities[cardinality(p.entities)] AND %1$s
+                      ORDER BY c.confidence DESC, c.id LIMIT 200)
+                 ) step
+                 JOIN unnest(($2).languages, ($2).words) AS q (language, words) ON q.language = step.language
+                 WHERE step.next <> ALL (p.entities)
+             ) w
+             ORDER BY score DESC, triples LIMIT %2$s
+         ) best',
+        condition, beam)
+    INTO found USING paths, query, query.word_count;
+    RETURN found;
+END $_$;
+
+ALTER FUNCTION rag.next_hop(query rag.graph_query, paths rag.path[], beam integer, condition text) OWNER TO rag_search;
+
+CREATE FUNCTION rag.note_corpus_change() RETURNS trigger
+    LANGUAGE plpgsql
+    SET search_path TO 'rag', 'pg_temp'
+    AS $$
+DECLARE
+    tenant text;
+    note uuid;
+BEGIN
+    IF TG_OP = 'DELETE' THEN tenant := OLD.tenant_id; ELSE tenant := NEW.tenant_id; END IF;
+    IF current_setting('rag.noted_change', true) IS NOT DISTINCT FROM tenant
+       OR TG_OP = 'UPDATE' AND to_jsonb(NEW) - TG_ARGV = to_jsonb(OLD) - TG_ARGV THEN
+        RETURN NULL;
+    END IF;
+    INSERT INTO rag.corpus_changes (tenant_id) SELECT t.id FROM rag.tenants t WHERE t.id = tenant RETURNING id INTO note;
+    -- Old notes go only along with a new one, so a set of them never comes again.
+    DELETE FROM rag.corpus_changes WHERE id IN (
+        SELECT o.id FROM rag.corpus_changes o WHERE o.tenant_id = tenant AND o.id <> note
+        ORDER BY o.changed_at DESC, o.id OFFSET 15 FOR UPDATE SKIP LOCKED);
+    PERFORM set_config('rag.noted_change', tenant, true);
+    RETURN NULL;
+END $$;
+
+ALTER FUNCTION rag.note_corpus_change() OWNER TO rag_owner;
 
 CREATE FUNCTION rag.passages_of(profile rag.embedding_profiles, ranking rag.ranking, also_at jsonb[], top_k integer, source_condition text, copies boolean) RETURNS rag.passages
     LANGUAGE plpgsql STABLE
@@ -1091,11 +1324,15 @@ $$;
 
 ALTER FUNCTION rag.tenants_with_open_jobs() OWNER TO rag_owner;
 
-CREATE FUNCTION rag.text_id(content text) RETURNS uuid
-    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-    RETURN (md5(content))::uuid;
+CREATE FUNCTION rag.triple_condition(profile rag.embedding_profiles, source_condition text) RETURNS text
+    LANGUAGE sql IMMUTABLE
+    RETURN format('c.knowledge_space_id = %1$L AND c.tenant_id = %2$L
+         AND (c.embedding_profile_id IS NULL OR c.embedding_profile_id = %3$s)
+         AND EXISTS (SELECT FROM rag.source_profiles sp
+                     WHERE sp.embedding_profile_id = %3$s AND sp.source_id = c.source_id AND sp.tenant_id = %2$L
+                       AND sp.checksum = c.checksum AND sp.status = ''ready'')%4$s'::text, (profile).knowledge_space_id, (profile).tenant_id, (profile).id, source_condition);
 
-ALTER FUNCTION rag.text_id(content text) OWNER TO rag_owner;
+ALTER FUNCTION rag.triple_condition(profile rag.embedding_profiles, source_condition text) OWNER TO rag_owner;
 
 CREATE FUNCTION rag.trust(dense rag.candidates, lexical rag.candidates, dense_weight double precision) RETURNS double precision
     LANGUAGE sql IMMUTABLE
@@ -1161,6 +1398,16 @@ CREATE TABLE rag.bots (
 ALTER TABLE ONLY rag.bots FORCE ROW LEVEL SECURITY;
 
 ALTER TABLE rag.bots OWNER TO rag_owner;
+
+CREATE TABLE rag.corpus_changes (
+    id uuid DEFAULT gen_random_uuid() NOT NULL,
+    tenant_id rag.key NOT NULL,
+    changed_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
+);
+
+ALTER TABLE ONLY rag.corpus_changes FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE rag.corpus_changes OWNER TO rag_owner;
 
 CREATE TABLE rag.embedding_cache (
     tenant_id rag.key NOT NULL,
@@ -1317,6 +1564,25 @@ ALTER TABLE rag.eval_sets ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     NO MAXVALUE
     CACHE 1
 );
+
+CREATE TABLE rag.floors (
+    embedding_profile_id bigint NOT NULL,
+    mode text NOT NULL,
+    tenant_id rag.key NOT NULL,
+    bot_id rag.key NOT NULL,
+    floor double precision NOT NULL,
+    dense_weight double precision,
+    evidence jsonb NOT NULL,
+    actor text DEFAULT COALESCE(NULLIF(current_setting('rag.actor'::text, true), ''::text), (SESSION_USER)::text) NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT floors_dense_weight_check CHECK (((dense_weight >= (0)::double precision) AND (dense_weight <= (1)::double precision))),
+    CONSTRAINT floors_floor_check CHECK (((floor >= ('-1'::integer)::double precision) AND (floor <= (1)::double precision))),
+    CONSTRAINT floors_mode_check CHECK ((mode = ANY (ARRAY['dense'::text, 'lexical'::text, 'hybrid'::text])))
+);
+
+ALTER TABLE ONLY rag.floors FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE rag.floors OWNER TO rag_owner;
 
 CREATE TABLE rag.gate_verdicts (
     id bigint NOT NULL,
@@ -1647,6 +1913,65 @@ ALTER TABLE ONLY rag.tenants FORCE ROW LEVEL SECURITY;
 
 ALTER TABLE rag.tenants OWNER TO rag_owner;
 
+CREATE TABLE rag.triple_answers (
+    tenant_id rag.key NOT NULL,
+    bot_id rag.key NOT NULL,
+    model_key text NOT NULL,
+    content_hash bytea NOT NULL,
+    triples jsonb,
+    error text,
+    tokens bigint DEFAULT 0 NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT triple_answers_check CHECK (((triples IS NULL) = (error IS NOT NULL)))
+);
+
+ALTER TABLE ONLY rag.triple_answers FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE rag.triple_answers OWNER TO rag_owner;
+
+CREATE TABLE rag.triples (
+    id bigint NOT NULL,
+    knowledge_space_id uuid NOT NULL,
+    tenant_id rag.key NOT NULL,
+    bot_id rag.key NOT NULL,
+    source_id uuid NOT NULL,
+    checksum text NOT NULL,
+    embedding_profile_id bigint,
+    start_at integer NOT NULL,
+    end_at integer NOT NULL,
+    subject text NOT NULL,
+    predicate text NOT NULL,
+    object text NOT NULL,
+    confidence real NOT NULL,
+    language text NOT NULL,
+    subject_id uuid NOT NULL,
+    object_id uuid NOT NULL,
+    subject_words tsvector NOT NULL,
+    predicate_words tsvector NOT NULL,
+    object_words tsvector NOT NULL,
+    actor text DEFAULT COALESCE(NULLIF(current_setting('rag.actor'::text, true), ''::text), (SESSION_USER)::text) NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT triples_check CHECK ((end_at > start_at)),
+    CONSTRAINT triples_confidence_check CHECK (((confidence > (0)::double precision) AND (confidence <= (1)::double precision))),
+    CONSTRAINT triples_object_check CHECK (((length(object) >= 1) AND (length(object) <= 500))),
+    CONSTRAINT triples_predicate_check CHECK (((length(predicate) >= 1) AND (length(predicate) <= 500))),
+    CONSTRAINT triples_start_at_check CHECK ((start_at >= 0)),
+    CONSTRAINT triples_subject_check CHECK (((length(subject) >= 1) AND (length(subject) <= 500)))
+);
+
+ALTER TABLE ONLY rag.triples FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE rag.triples OWNER TO rag_owner;
+
+ALTER TABLE rag.triples ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME rag.triples_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
 CREATE TABLE rag.tuned_weights (
     embedding_profile_id bigint NOT NULL,
     tenant_id rag.key NOT NULL,
@@ -1698,6 +2023,9 @@ ALTER TABLE ONLY rag._yoyo_version
 ALTER TABLE ONLY rag.bots
     ADD CONSTRAINT bots_pkey PRIMARY KEY (tenant_id, id);
 
+ALTER TABLE ONLY rag.corpus_changes
+    ADD CONSTRAINT corpus_changes_pkey PRIMARY KEY (id);
+
 ALTER TABLE ONLY rag.embedding_cache
     ADD CONSTRAINT embedding_cache_pkey PRIMARY KEY (tenant_id, model_key, role, content_hash);
 
@@ -1733,6 +2061,9 @@ ALTER TABLE ONLY rag.eval_sets
 
 ALTER TABLE ONLY rag.eval_sets
     ADD CONSTRAINT eval_sets_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY rag.floors
+    ADD CONSTRAINT floors_pkey PRIMARY KEY (embedding_profile_id, mode);
 
 ALTER TABLE ONLY rag.gate_verdicts
     ADD CONSTRAINT gate_verdicts_pkey PRIMARY KEY (id);
@@ -1800,6 +2131,12 @@ ALTER TABLE ONLY rag.source_roots
 ALTER TABLE ONLY rag.tenants
     ADD CONSTRAINT tenants_pkey PRIMARY KEY (id);
 
+ALTER TABLE ONLY rag.triple_answers
+    ADD CONSTRAINT triple_answers_pkey PRIMARY KEY (tenant_id, model_key, content_hash);
+
+ALTER TABLE ONLY rag.triples
+    ADD CONSTRAINT triples_pkey PRIMARY KEY (id);
+
 ALTER TABLE ONLY rag.tuned_weights
     ADD CONSTRAINT tuned_weights_pkey PRIMARY KEY (embedding_profile_id);
 
@@ -1808,6 +2145,8 @@ ALTER TABLE ONLY rag.work_attempts
 
 ALTER TABLE ONLY rag.yoyo_lock
     ADD CONSTRAINT yoyo_lock_pkey PRIMARY KEY (locked);
+
+CREATE INDEX corpus_changes_tenant ON rag.corpus_changes USING btree (tenant_id, changed_at);
 
 CREATE INDEX embedding_job_items_hash ON rag.embedding_job_items USING btree (tenant_id, content_hash);
 
@@ -1842,6 +2181,34 @@ CREATE INDEX rate_requests_tenant ON rag.rate_requests USING btree (tenant_id);
 CREATE INDEX source_profiles_source ON rag.source_profiles USING btree (source_id);
 
 CREATE UNIQUE INDEX source_roots_uri ON rag.source_roots USING btree (knowledge_space_id, sha256((replace(uri, '\'::text, '\\'::text))::bytea));
+
+CREATE INDEX triples_object ON rag.triples USING btree (knowledge_space_id, object_id, confidence DESC);
+
+CREATE INDEX triples_object_words ON rag.triples USING gin (object_words);
+
+CREATE INDEX triples_profile ON rag.triples USING btree (embedding_profile_id) WHERE (embedding_profile_id IS NOT NULL);
+
+CREATE UNIQUE INDEX triples_said ON rag.triples USING btree (source_id, checksum, embedding_profile_id, subject_id, object_id, rag.text_id(lower(predicate)), start_at, end_at) NULLS NOT DISTINCT;
+
+CREATE INDEX triples_subject ON rag.triples USING btree (knowledge_space_id, subject_id, confidence DESC);
+
+CREATE INDEX triples_subject_words ON rag.triples USING gin (subject_words);
+
+CREATE TRIGGER changes_answers AFTER UPDATE ON rag.embedding_profiles FOR EACH ROW EXECUTE FUNCTION rag.note_corpus_change('last_error', 'last_error_at');
+
+CREATE TRIGGER changes_answers AFTER INSERT OR DELETE OR UPDATE ON rag.floors FOR EACH ROW EXECUTE FUNCTION rag.note_corpus_change('evidence', 'actor', 'created_at');
+
+CREATE TRIGGER changes_answers AFTER UPDATE ON rag.index_state FOR EACH ROW EXECUTE FUNCTION rag.note_corpus_change('updated_at', 'recall_at_10');
+
+CREATE TRIGGER changes_answers AFTER DELETE OR UPDATE ON rag.knowledge_sources FOR EACH ROW EXECUTE FUNCTION rag.note_corpus_change('progress_percent', 'error_message', 'failed_stage', 'held_since', 'missing_since', 'updated_at');
+
+CREATE TRIGGER changes_answers AFTER UPDATE ON rag.knowledge_spaces FOR EACH ROW EXECUTE FUNCTION rag.note_corpus_change();
+
+CREATE TRIGGER changes_answers AFTER INSERT OR DELETE OR UPDATE ON rag.source_profiles FOR EACH ROW EXECUTE FUNCTION rag.note_corpus_change('error_message', 'next_try_at', 'updated_at');
+
+CREATE TRIGGER changes_answers AFTER INSERT OR DELETE OR UPDATE ON rag.triples FOR EACH ROW EXECUTE FUNCTION rag.note_corpus_change();
+
+CREATE TRIGGER changes_answers AFTER INSERT OR DELETE OR UPDATE ON rag.tuned_weights FOR EACH ROW EXECUTE FUNCTION rag.note_corpus_change('evidence', 'actor', 'created_at');
 
 CREATE TRIGGER immutable BEFORE UPDATE ON rag.embedding_profiles FOR EACH ROW EXECUTE FUNCTION rag.refuse_profile_change();
 
@@ -1882,6 +2249,9 @@ ALTER TABLE ONLY rag.eval_runs
 
 ALTER TABLE ONLY rag.eval_sets
     ADD CONSTRAINT eval_sets_knowledge_space_id_tenant_id_bot_id_fkey FOREIGN KEY (knowledge_space_id, tenant_id, bot_id) REFERENCES rag.knowledge_spaces(id, tenant_id, bot_id);
+
+ALTER TABLE ONLY rag.floors
+    ADD CONSTRAINT floors_embedding_profile_id_fkey FOREIGN KEY (embedding_profile_id) REFERENCES rag.embedding_profiles(id) ON DELETE CASCADE;
 
 ALTER TABLE ONLY rag.gate_verdicts
     ADD CONSTRAINT gate_verdicts_baseline_profile_id_fkey FOREIGN KEY (baseline_profile_id) REFERENCES rag.embedding_profiles(id);
@@ -1946,13 +2316,26 @@ ALTER TABLE ONLY rag.source_profiles
 ALTER TABLE ONLY rag.source_roots
     ADD CONSTRAINT source_roots_knowledge_space_id_tenant_id_bot_id_fkey FOREIGN KEY (knowledge_space_id, tenant_id, bot_id) REFERENCES rag.knowledge_spaces(id, tenant_id, bot_id);
 
+ALTER TABLE ONLY rag.triples
+    ADD CONSTRAINT triples_embedding_profile_id_fkey FOREIGN KEY (embedding_profile_id) REFERENCES rag.embedding_profiles(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY rag.triples
+    ADD CONSTRAINT triples_knowledge_space_id_tenant_id_bot_id_fkey FOREIGN KEY (knowledge_space_id, tenant_id, bot_id) REFERENCES rag.knowledge_spaces(id, tenant_id, bot_id);
+
+ALTER TABLE ONLY rag.triples
+    ADD CONSTRAINT triples_source_id_checksum_fkey FOREIGN KEY (source_id, checksum) REFERENCES rag.source_documents(source_id, checksum) ON DELETE CASCADE;
+
 ALTER TABLE ONLY rag.tuned_weights
     ADD CONSTRAINT tuned_weights_embedding_profile_id_fkey FOREIGN KEY (embedding_profile_id) REFERENCES rag.embedding_profiles(id) ON DELETE CASCADE;
 
 ALTER TABLE ONLY rag.work_attempts
     ADD CONSTRAINT work_attempts_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES rag.tenants(id);
 
+CREATE POLICY app ON rag.corpus_changes FOR SELECT TO rag_app USING (((tenant_id)::text = rag.scope_tenant()));
+
 CREATE POLICY app ON rag.embedding_profiles FOR SELECT TO rag_app USING ((((tenant_id)::text = rag.scope_tenant()) AND ((bot_id)::text = rag.scope_bot())));
+
+CREATE POLICY app ON rag.floors FOR SELECT TO rag_app USING ((((tenant_id)::text = rag.scope_tenant()) AND ((bot_id)::text = rag.scope_bot())));
 
 CREATE POLICY app ON rag.knowledge_chunks FOR SELECT TO rag_app USING ((((tenant_id)::text = rag.scope_tenant()) AND ((bot_id)::text = rag.scope_bot()) AND (EXISTS ( SELECT
    FROM rag.knowledge_sources s
@@ -1970,9 +2353,15 @@ CREATE POLICY app ON rag.source_profiles FOR SELECT TO rag_app USING ((((tenant_
    FROM rag.knowledge_sources s
   WHERE (s.id = source_profiles.source_id)))));
 
+CREATE POLICY app ON rag.triples FOR SELECT TO rag_app USING ((((tenant_id)::text = rag.scope_tenant()) AND ((bot_id)::text = rag.scope_bot()) AND (EXISTS ( SELECT
+   FROM rag.knowledge_sources s
+  WHERE (s.id = triples.source_id)))));
+
 CREATE POLICY app ON rag.tuned_weights FOR SELECT TO rag_app USING ((((tenant_id)::text = rag.scope_tenant()) AND ((bot_id)::text = rag.scope_bot())));
 
 CREATE POLICY app_shared ON rag.embedding_profiles FOR SELECT TO rag_app USING ((((tenant_id)::text = rag.scope_tenant()) AND ((bot_id)::text = ( SELECT rag.shared_bot() AS shared_bot))));
+
+CREATE POLICY app_shared ON rag.floors FOR SELECT TO rag_app USING ((((tenant_id)::text = rag.scope_tenant()) AND ((bot_id)::text = ( SELECT rag.shared_bot() AS shared_bot))));
 
 CREATE POLICY app_shared ON rag.knowledge_chunks FOR SELECT TO rag_app USING ((((tenant_id)::text = rag.scope_tenant()) AND ((bot_id)::text = ( SELECT rag.shared_bot() AS shared_bot)) AND (EXISTS ( SELECT
    FROM rag.knowledge_sources s
@@ -1994,6 +2383,8 @@ CREATE POLICY app_shared ON rag.tuned_weights FOR SELECT TO rag_app USING ((((te
 
 ALTER TABLE rag.bots ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE rag.corpus_changes ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE rag.embedding_cache ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE rag.embedding_job_items ENABLE ROW LEVEL SECURITY;
@@ -2010,11 +2401,15 @@ ALTER TABLE rag.eval_runs ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE rag.eval_sets ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE rag.floors ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE rag.gate_verdicts ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE rag.index_state ENABLE ROW LEVEL SECURITY;
 
 CREATE POLICY ingest ON rag.bots TO rag_ingest USING (((tenant_id)::text = rag.scope_tenant())) WITH CHECK (((tenant_id)::text = rag.scope_tenant()));
+
+CREATE POLICY ingest ON rag.corpus_changes TO rag_ingest USING (((tenant_id)::text = rag.scope_tenant())) WITH CHECK (((tenant_id)::text = rag.scope_tenant()));
 
 CREATE POLICY ingest ON rag.embedding_cache TO rag_ingest USING (((tenant_id)::text = rag.scope_tenant())) WITH CHECK (((tenant_id)::text = rag.scope_tenant()));
 
@@ -2031,6 +2426,8 @@ CREATE POLICY ingest ON rag.embedding_usage TO rag_ingest USING (((tenant_id)::t
 CREATE POLICY ingest ON rag.eval_runs TO rag_ingest USING (((tenant_id)::text = rag.scope_tenant())) WITH CHECK (((tenant_id)::text = rag.scope_tenant()));
 
 CREATE POLICY ingest ON rag.eval_sets TO rag_ingest USING (((tenant_id)::text = rag.scope_tenant())) WITH CHECK (((tenant_id)::text = rag.scope_tenant()));
+
+CREATE POLICY ingest ON rag.floors TO rag_ingest USING (((tenant_id)::text = rag.scope_tenant())) WITH CHECK (((tenant_id)::text = rag.scope_tenant()));
 
 CREATE POLICY ingest ON rag.gate_verdicts TO rag_ingest USING (((tenant_id)::text = rag.scope_tenant())) WITH CHECK (((tenant_id)::text = rag.scope_tenant()));
 
@@ -2070,6 +2467,10 @@ CREATE POLICY ingest ON rag.source_roots TO rag_ingest USING (((tenant_id)::text
 
 CREATE POLICY ingest ON rag.tenants TO rag_ingest USING (true) WITH CHECK (((id)::text = rag.scope_tenant()));
 
+CREATE POLICY ingest ON rag.triple_answers TO rag_ingest USING (((tenant_id)::text = rag.scope_tenant())) WITH CHECK (((tenant_id)::text = rag.scope_tenant()));
+
+CREATE POLICY ingest ON rag.triples TO rag_ingest USING (((tenant_id)::text = rag.scope_tenant())) WITH CHECK (((tenant_id)::text = rag.scope_tenant()));
+
 CREATE POLICY ingest ON rag.tuned_weights TO rag_ingest USING (((tenant_id)::text = rag.scope_tenant())) WITH CHECK (((tenant_id)::text = rag.scope_tenant()));
 
 CREATE POLICY ingest ON rag.work_attempts TO rag_ingest USING (((tenant_id)::text = rag.scope_tenant())) WITH CHECK (((tenant_id)::text = rag.scope_tenant()));
@@ -2087,6 +2488,10 @@ ALTER TABLE rag.knowledge_spaces ENABLE ROW LEVEL SECURITY;
 ALTER TABLE rag.lexeme_stats ENABLE ROW LEVEL SECURITY;
 
 CREATE POLICY overview ON rag.embedding_jobs FOR SELECT TO rag_owner USING (true);
+
+CREATE POLICY owner ON rag.corpus_changes TO rag_owner USING (true) WITH CHECK (true);
+
+CREATE POLICY owner ON rag.tenants FOR SELECT TO rag_owner USING (true);
 
 ALTER TABLE rag.page_signatures ENABLE ROW LEVEL SECURITY;
 
@@ -2120,6 +2525,8 @@ CREATE POLICY search ON rag.source_profiles FOR SELECT TO rag_search USING (true
 
 CREATE POLICY search ON rag.source_roots FOR SELECT TO rag_search USING (true);
 
+CREATE POLICY search ON rag.triples FOR SELECT TO rag_search USING (true);
+
 ALTER TABLE rag.source_documents ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE rag.source_files ENABLE ROW LEVEL SECURITY;
@@ -2129,6 +2536,10 @@ ALTER TABLE rag.source_profiles ENABLE ROW LEVEL SECURITY;
 ALTER TABLE rag.source_roots ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE rag.tenants ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE rag.triple_answers ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE rag.triples ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE rag.tuned_weights ENABLE ROW LEVEL SECURITY;
 
@@ -2146,14 +2557,18 @@ GRANT USAGE ON SCHEMA rag TO rag_ingest;
 GRANT USAGE ON SCHEMA rag TO rag_app;
 GRANT USAGE ON SCHEMA rag TO rag_search;
 
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.embedding_profiles TO rag_ingest;
+GRANT SELECT ON TABLE rag.embedding_profiles TO rag_app;
+GRANT SELECT ON TABLE rag.embedding_profiles TO rag_search;
+
+REVOKE ALL ON FUNCTION rag.analyse_graph_query(profile rag.embedding_profiles, query_text text) FROM PUBLIC;
+
 REVOKE ALL ON FUNCTION rag.analyse_query(profile_id bigint, config regconfig, query_text text) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION rag.check_search(mode text, query_vector public.vector, query_text text, top_k integer, copies boolean, candidates integer, dense_weight double precision, fusion text, filters jsonb, exact boolean) FROM PUBLIC;
 GRANT ALL ON FUNCTION rag.check_search(mode text, query_vector public.vector, query_text text, top_k integer, copies boolean, candidates integer, dense_weight double precision, fusion text, filters jsonb, exact boolean) TO rag_search;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.embedding_profiles TO rag_ingest;
-GRANT SELECT ON TABLE rag.embedding_profiles TO rag_app;
-GRANT SELECT ON TABLE rag.embedding_profiles TO rag_search;
+REVOKE ALL ON FUNCTION rag.chunk_of_triple(profile rag.embedding_profiles, triple bigint) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION rag.complete_candidates(profile rag.embedding_profiles, query_vector public.vector, query rag.lexical_query, dense rag.candidates, lexical rag.candidates) FROM PUBLIC;
 
@@ -2165,6 +2580,9 @@ GRANT ALL ON FUNCTION rag.enqueued_tokens(my_route text) TO rag_ingest;
 REVOKE ALL ON FUNCTION rag.filled_list(listed rag.candidates, is_dense boolean, profile rag.embedding_profiles, query_vector public.vector, query rag.lexical_query, depth integer, source_condition text, exact boolean, at_least integer) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION rag.first_of_texts(profile rag.embedding_profiles, chunks uuid[], at_least integer) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION rag.graph_search(query_text text, max_hops integer, beam integer, top_k integer, filters jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION rag.graph_search(query_text text, max_hops integer, beam integer, top_k integer, filters jsonb) TO rag_app;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.source_documents TO rag_ingest;
 GRANT SELECT ON TABLE rag.source_documents TO rag_app;
@@ -2186,6 +2604,13 @@ GRANT SELECT ON TABLE rag.knowledge_sources TO rag_app;
 REVOKE ALL ON FUNCTION rag.lexical_candidates(profile rag.embedding_profiles, query rag.lexical_query, how_many integer, source_condition text) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION rag.listed_texts(is_dense boolean, profile rag.embedding_profiles, query_vector public.vector, query rag.lexical_query, depth integer, source_condition text, exact boolean, at_least integer) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION rag.named_entities(profile rag.embedding_profiles, query rag.graph_query, beam integer, condition text) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION rag.next_hop(query rag.graph_query, paths rag.path[], beam integer, condition text) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION rag.note_corpus_change() FROM PUBLIC;
+GRANT ALL ON FUNCTION rag.note_corpus_change() TO rag_ingest;
 
 REVOKE ALL ON FUNCTION rag.passages_of(profile rag.embedding_profiles, ranking rag.ranking, also_at jsonb[], top_k integer, source_condition text, copies boolean) FROM PUBLIC;
 
@@ -2220,9 +2645,15 @@ GRANT ALL ON FUNCTION rag.take_turn(my_ticket bigint, my_provider text, my_model
 REVOKE ALL ON FUNCTION rag.tenants_with_open_jobs() FROM PUBLIC;
 GRANT ALL ON FUNCTION rag.tenants_with_open_jobs() TO rag_ingest;
 
+REVOKE ALL ON FUNCTION rag.triple_condition(profile rag.embedding_profiles, source_condition text) FROM PUBLIC;
+GRANT ALL ON FUNCTION rag.triple_condition(profile rag.embedding_profiles, source_condition text) TO rag_search;
+
 GRANT ALL ON FUNCTION rag.wrong_filters(filters jsonb) TO rag_search;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.bots TO rag_ingest;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.corpus_changes TO rag_ingest;
+GRANT SELECT ON TABLE rag.corpus_changes TO rag_app;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.embedding_cache TO rag_ingest;
 
@@ -2239,6 +2670,9 @@ GRANT SELECT,INSERT,DELETE ON TABLE rag.eval_runs TO rag_ingest;
 GRANT SELECT,INSERT,DELETE ON TABLE rag.eval_sets TO rag_ingest;
 
 GRANT UPDATE(imported_at) ON TABLE rag.eval_sets TO rag_ingest;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.floors TO rag_ingest;
+GRANT SELECT ON TABLE rag.floors TO rag_app;
 
 GRANT SELECT,INSERT,DELETE ON TABLE rag.gate_verdicts TO rag_ingest;
 
@@ -2279,6 +2713,12 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.source_roots TO rag_ingest;
 GRANT SELECT ON TABLE rag.source_roots TO rag_search;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.tenants TO rag_ingest;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.triple_answers TO rag_ingest;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.triples TO rag_ingest;
+GRANT SELECT ON TABLE rag.triples TO rag_app;
+GRANT SELECT ON TABLE rag.triples TO rag_search;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.tuned_weights TO rag_ingest;
 GRANT SELECT ON TABLE rag.tuned_weights TO rag_app;
