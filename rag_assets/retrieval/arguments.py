@@ -5,17 +5,8 @@ from __future__ import annotations
 import operator
 
 from rag_assets.errors import InvalidArgument
-from rag_assets.retrieval.limits import MAX_FILTER_CHARS, MAX_QUERY_CHARS, MAX_WAIT_S
+from rag_assets.retrieval.limits import MAX_QUERY_CHARS, MAX_WAIT_S
 from rag_assets.retrieval.limits import MAX_TOP_K as MAX_TOP_K
-
-<<<<<<< HEAD
-_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")  # as JSON writes it, and not a backslash that is text
-_LIST_FILTERS = ("source_ids", "source_types", "locales", "content_types")
-=======
-MAX_TOP_K = 1000
-MAX_QUERY_CHARS = 8_000  # more is a document, not a question
-MAX_WAIT_S = 3_600
->>>>>>> a79f4c1 (Filters by name, root, path, tags, dates and any key of the metadata, which keep k; on the command line too)
 
 
 def check_text(value: object, name: str, error: type[InvalidArgument] = InvalidArgument) -> str:

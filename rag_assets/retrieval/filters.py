@@ -13,9 +13,8 @@ from urllib.parse import quote
 from uuid import UUID
 
 from rag_assets.errors import InvalidArgument, alike, did_you_mean
+from rag_assets.retrieval.limits import MAX_CONDITIONS, MAX_FILTER_CHARS
 
-MAX_FILTER_CHARS = 8_000_000  # as JSON, some 200,000 ids; 50 million took a search 10 s
-MAX_CONDITIONS = 100  # of `where`
 LISTS = (
     "source_ids", "source_names", "source_types", "locales", "content_types", "roots", "path_prefixes", "tags",
 )  # fmt: skip
