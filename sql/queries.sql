@@ -1759,3 +1759,16 @@ DELETE FROM rag.triples WHERE embedding_profile_id = %(profile)s AND source_id =
 -- graph_search --
 -- All of it happens in the function, which reads the scope from the transaction.
 SELECT * FROM rag.graph_search(%(text)s, %(max_hops)s, %(beam)s, %(top_k)s, %(filters)s)
+
+-- triple_answers --
+-- What a model has answered about these texts.
+SELECT content_hash, triples, error, tokens FROM rag.triple_answers
+WHERE tenant_id = %(tenant)s AND model_key = %(model_key)s AND content_hash = ANY(%(hashes)s)
+
+-- put_triple_answer --
+-- Asked about twice at once, a text keeps the first answer, unless that was none.
+INSERT INTO rag.triple_answers AS a (tenant_id, bot_id, model_key, content_hash, triples, error, tokens)
+VALUES (%(tenant)s, %(bot)s, %(model_key)s, %(hash)s, %(triples)s, %(error)s, %(tokens)s)
+ON CONFLICT (tenant_id, model_key, content_hash) DO UPDATE SET
+    triples = excluded.triples, error = excluded.error, tokens = a.tokens + excluded.tokens
+WHERE a.triples IS NULL

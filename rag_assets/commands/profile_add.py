@@ -46,7 +46,8 @@ Option = Annotated[
     typer.Option(
         "--option",
         metavar="NAME=VALUE",
-        help="For the provider: key_env, encoding_format, send_dimensions, task, max_input_tokens, multimodal.",
+        help="For the provider: key_env, encoding_format, send_dimensions, task, max_input_tokens, multimodal. For the "
+        "chat model that finds triples: graph.provider, graph.model, graph.base_url, graph.key_env.",
     ),
 ]
 
@@ -111,11 +112,15 @@ def _chunking(text: str | None, size: int | None, overlap: int | None) -> dict[s
     return DEFAULT_CHUNKING.model_dump() | {field: value for field, value in given.items() if value is not None}
 
 
-def _options(base_url: str | None, given: list[str]) -> dict[str, str]:
-    options = {} if base_url is None else {"base_url": base_url}
+def _options(base_url: str | None, given: list[str]) -> dict[str, Any]:
+    options: dict[str, Any] = {} if base_url is None else {"base_url": base_url}
     for text in given:
         name, equals, value = text.partition("=")
         if not equals:
             raise UsageError(f"--option {text!r} is not NAME=VALUE")
-        options[name] = value
+        group, dot, inner = name.partition(".")
+        if dot:
+            options.setdefault(group, {})[inner] = value
+        else:
+            options[name] = value
     return options

@@ -80,6 +80,44 @@ class LexicalSpec(_Frozen):
     language: TextSearchConfig = "english"
 
 
+def _plain_address(value: str | None) -> str | None:
+    if value is None:
+        return None
+    url = urlsplit(value)
+    if url.scheme not in ("http", "https") or not url.hostname:
+        raise ValueError(f"{value!r} is no http or https address")
+    if url.username or url.password or url.query:
+        raise ValueError("an address must hold no key or password; name an environment variable in key_env")
+    return value.rstrip("/")
+
+
+class TripleOptions(_Frozen):
+    """The chat model that finds triples in the chunks when they are ingested.
+
+    Attributes:
+        provider: google, or openai-compatible for any server that speaks OpenAI's `/chat/completions`.
+        model: its name there.
+        base_url: of an OpenAI-compatible server, up to and with `/v1`; None: `OPENAI_BASE_URL` of the environment.
+        key_env: the environment variable that holds the key; None: the provider's own.
+    """
+
+    provider: Literal["google", "openai-compatible"]
+    model: str = Field(pattern=r"^[\w./:@+-]{1,200}$")
+    base_url: str | None = None
+    key_env: str | None = Field(default=None, pattern="^[A-Z][A-Z0-9_]*$")
+
+    @field_validator("base_url")
+    @classmethod
+    def _is_plain_address(cls, value: str | None) -> str | None:
+        return _plain_address(value)
+
+    @model_validator(mode="after")
+    def _has_a_server(self) -> TripleOptions:
+        if self.base_url is not None and self.provider == "google":
+            raise ValueError("base_url: only for the provider openai-compatible")
+        return self
+
+
 class ProviderOptions(_Frozen):
     """What a provider has to know beyond model and dimensions; the defaults leave a profile as if it had none.
 
@@ -92,6 +130,7 @@ class ProviderOptions(_Frozen):
         task: what Gemini is told that the vectors are for.
         max_input_tokens: the token limit of a model that the registry does not know.
         multimodal: embed small PDFs and images themselves, beside their text.
+        graph: find triples in the chunks when they are ingested, with this chat model; None: do not.
     """
 
     base_url: str | None = None
@@ -102,18 +141,12 @@ class ProviderOptions(_Frozen):
     task: Literal["search", "question answering", "fact checking", "code retrieval"] = "search"
     max_input_tokens: int | None = Field(default=None, ge=8)
     multimodal: bool = False
+    graph: TripleOptions | None = None
 
     @field_validator("base_url")
     @classmethod
     def _is_plain_address(cls, value: str | None) -> str | None:
-        if value is None:
-            return None
-        url = urlsplit(value)
-        if url.scheme not in ("http", "https") or not url.hostname:
-            raise ValueError(f"{value!r} is no http or https address")
-        if url.username or url.password or url.query:
-            raise ValueError("an address must hold no key or password; name an environment variable in key_env")
-        return value.rstrip("/")
+        return _plain_address(value)
 
     @property
     def vector_parts(self) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from rag_assets.errors import SourceError
 from rag_assets.ingest.embeddings import vectors_of
+from rag_assets.ingest.extraction import ExtractReport, extract_triples, triples_of_chunks
 from rag_assets.ingest.repeated_pages import duplicate_versions
 from rag_assets.ingest.sources import Failure
 from rag_assets.progress import stage
@@ -39,6 +40,7 @@ class PublishReport:
     serving_chunks: int = 0
     activated: list[str] = field(default_factory=list)  # bots whose active profile this became
     failures: list[Failure] = field(default_factory=list)
+    extraction: ExtractReport = field(default_factory=ExtractReport)  # of triples, where a profile asks for it
 
     def add(self, part: PublishReport) -> None:
         """Count in what a part of the work did."""
@@ -63,7 +65,8 @@ def publish_chunks(database: Database, profiles: Sequence[BuiltProfile], chunks:
         has_words = pc.not_equal(words, "")
         sources = mine["source_id"].filter(has_words).to_pylist()
         publisher.assume_length(list(zip(sources, words.filter(has_words).to_pylist(), strict=True)))
-        _publish_all(publisher, built, mine, report)
+        report.extraction.add(extract_triples(database, built, mine))
+        _publish_all(database, publisher, built, mine, report)
         if repeats := duplicate_versions(database, built):
             report.duplicates += publisher.publish(repeats).sources
         report.withdrawn += publisher.withdraw()
@@ -75,12 +78,14 @@ def publish_chunks(database: Database, profiles: Sequence[BuiltProfile], chunks:
     return report
 
 
-def _publish_all(publisher: Publisher, built: BuiltProfile, chunks: pa.Table, report: PublishReport) -> None:
+def _publish_all(
+    database: Database, publisher: Publisher, built: BuiltProfile, chunks: pa.Table, report: PublishReport
+) -> None:
     workers = max(1, min(os.cpu_count() or 1, 4, chunks.num_rows // TRANSACTION_CHUNKS))
 
     def work(versions: list[StagedVersion]) -> tuple[PublishReport, int]:
         mine = PublishReport()
-        _publish(publisher, built, versions, mine)
+        _publish(publisher, built, _with_triples(database, built, versions, chunks), mine)
         return mine, sum(len(version.chunks) for version in versions)
 
     with (
@@ -90,6 +95,19 @@ def _publish_all(publisher: Publisher, built: BuiltProfile, chunks: pa.Table, re
         for done, size in pool.map(work, _batches(chunks)):
             report.add(done)
             bar.advance(size)
+
+
+def _with_triples(
+    database: Database, built: BuiltProfile, versions: list[StagedVersion], chunks: pa.Table
+) -> list[StagedVersion]:
+    """The versions with what the profile's model found in them, where it has one."""
+    if built.profile.options.graph is None:
+        return versions
+    ids = pa.array([str(version.source_id) for version in versions], type=pa.string())
+    mine = chunks.filter(pc.is_in(chunks["source_id"], value_set=ids))
+    columns = ("source_id", "checksum", "context", "content", "citation", "media")
+    found = triples_of_chunks(database, built, mine.select(columns).to_pylist())
+    return [replace(version, triples=found.get(version.source_id, ())) for version in versions]
 
 
 def _publish(

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import islice
 from pathlib import Path
 
 from rag_assets.errors import UsageError
+from rag_assets.ingest.mentions import mentions, nearest_mentions
 from rag_assets.ingest.triple_files import BadLine, GivenTriple, read_triples
 from rag_assets.store.database import Connection, Database
 from rag_assets.store.source_life import named_sources
@@ -24,10 +23,7 @@ from rag_assets.store.triples import (
     write_triples,
 )
 
-_MENTIONS = 200  # of a name in one text that are compared
 _KNOWN_SOURCES = 64  # whose texts are kept while a file is read
-_WORD = re.compile(r"\w+")
-_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 
 
 @dataclass
@@ -107,30 +103,11 @@ def _place(
         raise BadLine(f"source {given.source!r} has no text that was read")
     for strict in (True, False):
         for source in found:
-            span = _span(source.text, given, strict)
+            if given.quote:
+                span = next(mentions(source.text, given.quote), None)
+            else:
+                span = nearest_mentions(source.text, given.triple.subject, given.triple.object, strict)
             if span is not None:
                 return Place(source.id, source.checksum, *span)
     what = "the quote stands" if given.quote else f"{given.triple.subject!r} and {given.triple.object!r} stand"
     raise BadLine(f"{what} nowhere in source {given.source!r}")
-
-
-def _span(text: str, given: GivenTriple, strict: bool) -> tuple[int, int] | None:
-    """Where a text says it: the quote, or the nearest mentions of subject and object. Unless `strict`, one of these is
-    enough: texts go on with "it"."""
-    if given.quote:
-        return next(_mentions(text, given.quote), None)
-    subjects = list(islice(_mentions(text, given.triple.subject), _MENTIONS))
-    objects = list(islice(_mentions(text, given.triple.object), _MENTIONS))
-    if subjects and objects:
-        pairs = ((min(s[0], o[0]), max(s[1], o[1])) for s in subjects for o in objects)
-        return min(pairs, key=lambda span: (span[1] - span[0], span))
-    return None if strict else next(iter(objects or subjects), None)
-
-
-def _mentions(text: str, name: str) -> Iterator[tuple[int, int]]:
-    """Where these words stand one after the other, in any case of letters, with no other word between them."""
-    words = _WORD.findall(name)
-    pattern = r"[\W_]+".join(map(re.escape, words)) if words else re.escape(name)
-    if words and not (_UNSPACED.match(words[0]) or _UNSPACED.match(words[-1])):
-        pattern = rf"(?<!\w){pattern}(?!\w)"
-    return (match.span() for match in re.finditer(pattern, text, re.IGNORECASE))

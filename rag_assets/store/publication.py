@@ -24,6 +24,8 @@ from rag_assets.store.failures import first_line
 from rag_assets.store.lexical import lexical_text
 from rag_assets.store.profiles import BuiltProfile, complete_profile
 from rag_assets.store.sql import query, scalar, scalars
+from rag_assets.store.tenants import Space
+from rag_assets.store.triples import Place, Triple, write_triples
 
 _SAMPLE = 200  # chunks whose mean length stands for all of a fresh profile
 
@@ -52,6 +54,7 @@ class StagedVersion:
     chunks: Sequence[StagedChunk]
     duplicate_of: UUID | None = None
     duplicate_checksum: str | None = None
+    triples: Sequence[tuple[Triple, Place]] = ()  # that the profile's model found in them
 
 
 @dataclass(frozen=True)
@@ -136,7 +139,7 @@ class Publisher:
         # Publishers share the profile; what one publishes, it locks source by source.
         with self._begun("share_profile") as transaction:
             try:
-                return _publish(transaction, versions)
+                return _publish(transaction, versions, self._built)
             except (psycopg.DataError, psycopg.IntegrityError, psycopg.errors.ProgramLimitExceeded) as error:
                 raise SourceError(f"cannot be stored: {first_line(error)}") from error
 
@@ -173,7 +176,7 @@ class Publisher:
             return transaction.scalar("ready_sources"), transaction.scalar("chunk_count")
 
 
-def _publish(transaction: _Transaction, versions: Sequence[StagedVersion]) -> Published:
+def _publish(transaction: _Transaction, versions: Sequence[StagedVersion], built: BuiltProfile) -> Published:
     # Flushed with the transaction that completes the publication. What a crash takes back before that is
     # taken back whole, and published again by the next run.
     transaction.connection.execute("SET LOCAL synchronous_commit = off")
@@ -190,6 +193,11 @@ def _publish(transaction: _Transaction, versions: Sequence[StagedVersion]) -> Pu
     length = transaction.scalar("average_length")
     transaction.execute("delete_chunks_of_sources", sources=sources)
     inserted = transaction.execute("insert_staged_chunks", sources=sources, length=length or 1.0)
+    if built.profile.options.graph is not None:
+        transaction.execute("clear_extracted_triples", sources=sources)
+        triples = [triple for version in live for triple in version.triples]
+        space = Space(built.space_id, built.tenant, built.bot, None)
+        write_triples(transaction.connection, space, built.profile.lexical.language, triples, built.id)
     transaction.execute(
         "publish_sources",
         sources=sources,

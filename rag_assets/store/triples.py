@@ -6,22 +6,23 @@ A triple goes with the text that it stands in: a profile finds it while it serve
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from psycopg.rows import class_row
+from psycopg.rows import class_row, dict_row
 from psycopg.types.json import Jsonb
 
 from rag_assets.sources.secrets import without_secrets
-from rag_assets.store.database import Connection
+from rag_assets.store.database import Connection, Database
 from rag_assets.store.lexical import lexical_text
 from rag_assets.store.search import SearchRow
 from rag_assets.store.sql import first_row, query, rows, scalar, scalars
 from rag_assets.store.statements import Statement
 from rag_assets.store.tenants import Space
 
+_LOOKUP = 2000  # hashes in one query
 MAX_NAME_CHARS = 500  # of a subject, a predicate or an object
 
 
@@ -94,6 +95,42 @@ class StoredTriple:
             "created_at": self.created_at,
         }
         return without_secrets(told, self.external_id)
+
+
+@dataclass(frozen=True)
+class FoundTriples:
+    """What a model found in a text; `error` says why it gave no answer. `tokens` is what that took."""
+
+    triples: tuple[Triple, ...]
+    error: str | None
+    tokens: int
+
+
+class TripleAnswers:
+    """What one model has answered about a tenant's texts, by their hashes; each answer carries the bot whose text was
+    read first. Tenants share nothing."""
+
+    def __init__(self, database: Database, tenant: str, bot: str, model_key: str) -> None:
+        self._database, self._tenant, self._bot = database, tenant, bot
+        self._entry = {"tenant": tenant, "bot": bot, "model_key": model_key}
+
+    def get(self, hashes: Sequence[bytes]) -> dict[bytes, FoundTriples]:
+        """The answers that are known."""
+        found: dict[bytes, FoundTriples] = {}
+        for start in range(0, len(hashes), _LOOKUP):
+            values = {**self._entry, "hashes": list(hashes[start : start + _LOOKUP])}
+            with self._database.work(self._tenant, self._bot) as connection:
+                for row in rows(connection, dict_row, query("triple_answers"), values):
+                    triples = tuple(Triple(**one) for one in row["triples"] or ())
+                    found[bytes(row["content_hash"])] = FoundTriples(triples, row["error"], row["tokens"])
+        return found
+
+    def put(self, content_hash: bytes, found: FoundTriples) -> None:
+        """Keep an answer; committed when it returns."""
+        triples = None if found.error is not None else Jsonb([asdict(one) for one in found.triples])
+        values = {**self._entry, "hash": content_hash, "triples": triples, "error": found.error, "tokens": found.tokens}
+        with self._database.work(self._tenant, self._bot) as connection:
+            connection.execute(query("put_triple_answer"), values)
 
 
 @dataclass(frozen=True)
