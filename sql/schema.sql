@@ -442,7 +442,7 @@ $$;
 
 ALTER FUNCTION rag.fuse(dense rag.candidates, lexical rag.candidates, dense_weight double precision, method text, dense_floor double precision) OWNER TO rag_owner;
 
-CREATE FUNCTION rag.graph_search(query_text text, max_hops integer, beam integer, top_k integer, filters jsonb DEFAULT '{}'::jsonb) RETURNS TABLE(chunk_id uuid, source_id uuid, source_name text, source_uri text, source_metadata jsonb, canonical_url text, content text, token_count integer, citation jsonb, metadata jsonb, score double precision, dense_score double precision, lexical_score double precision, also_at jsonb, path jsonb)
+CREATE FUNCTION rag.graph_search(query_text text, max_hops integer, beam integer, top_k integer, filters jsonb DEFAULT '{}'::jsonb) RETURNS TABLE(chunk_id uuid, source_id uuid, source_name text, source_uri text, source_metadata jsonb, canonical_url text, content text, token_count integer, citation jsonb, metadata jsonb, score double precision, dense_score double precision, lexical_score double precision, also_at jsonb, space text, path jsonb)
     LANGUAGE plpgsql STABLE SECURITY DEFINER
     SET search_path TO 'rag', 'public', 'pg_temp'
     AS $$
@@ -2378,6 +2378,10 @@ CREATE POLICY app_shared ON rag.source_documents FOR SELECT TO rag_app USING (((
 CREATE POLICY app_shared ON rag.source_profiles FOR SELECT TO rag_app USING ((((tenant_id)::text = rag.scope_tenant()) AND ((bot_id)::text = ( SELECT rag.shared_bot() AS shared_bot)) AND (EXISTS ( SELECT
    FROM rag.knowledge_sources s
   WHERE (s.id = source_profiles.source_id)))));
+
+CREATE POLICY app_shared ON rag.triples FOR SELECT TO rag_app USING ((((tenant_id)::text = rag.scope_tenant()) AND ((bot_id)::text = ( SELECT rag.shared_bot() AS shared_bot)) AND (EXISTS ( SELECT
+   FROM rag.knowledge_sources s
+  WHERE (s.id = triples.source_id)))));
 
 CREATE POLICY app_shared ON rag.tuned_weights FOR SELECT TO rag_app USING ((((tenant_id)::text = rag.scope_tenant()) AND ((bot_id)::text = ( SELECT rag.shared_bot() AS shared_bot))));
 

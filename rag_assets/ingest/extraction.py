@@ -35,8 +35,8 @@ _RULES = (
     "You read a passage of a document and write down what it says, as triples of subject, predicate and object. "
     "Subjects and objects are names of things, people, places, products, numbers or dates, written as the passage "
     "writes them and without pronouns; the heading says what the passage is about. Predicates are short and read as a "
-    "sentence between the two. Take only what the passage itself says. The confidence is a number from 0 to 1. A passage that "
-    "says nothing of that kind has no triples. "
+    "sentence between the two. Take only what the passage itself says. The confidence is a number from 0 to 1. A "
+    "passage that says nothing of that kind has no triples. "
 ) + DATA_RULE
 _PROBE = "The river Osk flows through the town of Harrowfen."
 _MAX_TOKENS = 4096

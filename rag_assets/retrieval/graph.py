@@ -51,12 +51,13 @@ class GraphRetriever(SteppedRetriever):
         """See `Retriever.steps`. Where triples cannot be asked, the answer is the inner retriever's, and says so."""
         query, top_k, filters = checked(query, scope, top_k, filters)
         started = time.perf_counter()
-        inner, graph = yield from together(
+        scopes = [scope] if scope.shared is None else [scope, scope.shared]
+        inner, *graphs = yield from together(
             Branch(steps_of(self._inner, query, scope, top_k, filters)),
-            Branch(self._walked(query, scope, top_k, filters)),
+            *(Branch(self._walked(query, one, top_k, filters)) for one in scopes),
         )
         found: Retrieval = inner.get()
-        hits, took_ms, degraded = _hits(graph)
+        hits, took_ms, degraded = _hits(graphs)
         results = interleaved(found.results, hits)[:top_k]
         known = {one.chunk_id for one in found}
         added = sum(one.chunk_id not in known for one in results)
@@ -81,12 +82,21 @@ class GraphRetriever(SteppedRetriever):
         return rows, 1000 * (time.perf_counter() - started)
 
 
-def _hits(outcome: Outcome[tuple[list[GraphRow], float]]) -> tuple[list[RetrievalResult], float, str | None]:
-    try:
-        rows, took_ms = outcome.get()
-    except RagError as error:  # less is found, and nothing that the scope may not see
-        return [], 0.0, f"triples could not be asked ({error}); searched without them"
-    return [replace(to_result(row), path=tuple(row.path)) for row in rows], took_ms, None
+def _hits(
+    outcomes: Sequence[Outcome[tuple[list[GraphRow], float]]],
+) -> tuple[list[RetrievalResult], float, str | None]:
+    """What paths in all spaces led to, best first, how long the longest of them took, and what could not be asked."""
+    hits: list[RetrievalResult] = []
+    took_ms, degraded = 0.0, None
+    for outcome in outcomes:
+        try:
+            rows, this_ms = outcome.get()
+        except RagError as error:  # less is found, and nothing that the scope may not see
+            degraded = f"triples could not be asked ({error}); searched without them"
+            continue
+        hits += [replace(to_result(row), path=tuple(row.path)) for row in rows]
+        took_ms = max(took_ms, this_ms)
+    return sorted(hits, key=lambda one: -one.score), took_ms, degraded
 
 
 def interleaved(inner: Sequence[RetrievalResult], hits: Sequence[RetrievalResult]) -> tuple[RetrievalResult, ...]:

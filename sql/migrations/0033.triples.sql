@@ -1,4 +1,4 @@
--- depends: 0030.private-words
+-- depends: 0032.shared-spaces
 
 -- What texts say, as triples of subject, predicate and object. A triple stands at a place in the text of one version of
 -- one source, and lives as long as that version: a profile finds it while it serves that version and no other, so what
@@ -76,6 +76,10 @@ END $$;
 GRANT SELECT ON rag.triples TO rag_app;
 CREATE POLICY app ON rag.triples FOR SELECT TO rag_app USING (
     tenant_id = rag.scope_tenant() AND bot_id = rag.scope_bot()
+    AND EXISTS (SELECT FROM rag.knowledge_sources s WHERE s.id = source_id)
+);
+CREATE POLICY app_shared ON rag.triples FOR SELECT TO rag_app USING (
+    tenant_id = rag.scope_tenant() AND bot_id = (SELECT rag.shared_bot())
     AND EXISTS (SELECT FROM rag.knowledge_sources s WHERE s.id = source_id)
 );
 GRANT SELECT ON rag.triples TO rag_search;
@@ -210,7 +214,7 @@ CREATE FUNCTION rag.graph_search(query_text text, max_hops int, beam int, top_k 
 RETURNS TABLE (
     chunk_id uuid, source_id uuid, source_name text, source_uri text, source_metadata jsonb, canonical_url text,
     content text, token_count int, citation jsonb, metadata jsonb,
-    score float8, dense_score float8, lexical_score float8, also_at jsonb, path jsonb
+    score float8, dense_score float8, lexical_score float8, also_at jsonb, space text, path jsonb
 ) LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = rag, public, pg_temp AS $$
 #variable_conflict use_column
 DECLARE

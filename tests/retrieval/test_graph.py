@@ -13,6 +13,7 @@ import psycopg
 import pytest
 
 from rag_assets.errors import DatabaseFailed, InvalidArgument, ScopeError
+from rag_assets.ingest.run import ingest
 from rag_assets.retrieval import (
     GraphRetriever,
     HybridRetriever,
@@ -29,7 +30,7 @@ from rag_assets.store.lexical import lexical_text
 from rag_assets.store.triples import GraphRequest, GraphRow, graph_statement
 from tests.support.graph_world import FILES, TRIPLES, imported
 from tests.support.scopes import set_scope
-from tests.support.worlds import ingested
+from tests.support.worlds import ingested, write_files
 
 TOWN = "In which town is the maker of the Brimble valve?"
 SECRET = {"subject": "Brimble valve", "predicate": "is owned by", "object": "Quill Trust", "source": "secret.md"}
@@ -284,3 +285,13 @@ def test_what_is_wrong_with_a_graph_retriever_is_said_when_it_is_made(world: Dat
     file = tmp_path / "graph.toml"
     file.write_text('kind = "graph"\nmax_hops = 3\n[retriever]\nkind = "hybrid"\n', encoding="utf-8")
     assert isinstance(load_retriever(world, file), GraphRetriever)
+
+
+def test_triples_of_what_all_bots_share_are_walked_too(world: Database, tmp_path: Path) -> None:
+    ingest(world, "delta", "support", "hash-64", [write_files(tmp_path / "own", {"hose.md": "A hose bends."})])
+    shared = write_files(tmp_path / "shared", FILES)
+    ingest(world, "delta", "support", "hash-64", [shared], visibility="tenant")
+    assert imported(world, tmp_path, "delta", bot="all-bots").errors == []
+    found = graph(world).search(TOWN, open_scope(world, "delta", "support"), top_k=5)
+    assert len(walked(found)["corrin.md"]) == 2
+    assert {one.space for one in found if one.path} == {"tenant"}
