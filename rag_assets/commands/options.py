@@ -120,6 +120,16 @@ RetryFailed = Annotated[
         "--retry-failed", help="Also read what failed or held no text again, and send what a model refused again."
     ),
 ]
+RetrieverFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--retriever",
+        metavar="FILE.toml",
+        help="Search with the retriever that this file describes, instead of a --mode.",
+        callback=existing("file"),
+        show_default=False,
+    ),
+]
 Reread = Annotated[
     bool, typer.Option("--reread", help="Read all files again, however unchanged they look; same texts cost nothing.")
 ]

@@ -12,20 +12,16 @@ from rich.padding import Padding
 from rich.text import Text
 
 from rag_assets.commands.filters import Filter, Since, Until, parse_filters, require_keys
-from rag_assets.commands.options import Bot, Json, SearchMode, Tenant, key
+from rag_assets.commands.options import Bot, Json, RetrieverFile, SearchMode, Tenant, key
 from rag_assets.commands.session import check_names, ready_database
 from rag_assets.commands.shell import CommandResult, printable
 from rag_assets.documents.names import part_name
 from rag_assets.errors import ProfileNotReady, UnknownBot, UsageError
-from rag_assets.retrieval import (
-    DenseRetriever,
-    HybridRetriever,
-    LexicalRetriever,
-    Retrieval,
-    RetrievalResult,
-    open_scope,
-)
+from rag_assets.retrieval import Retrieval, RetrievalResult, RetrievalScope, open_scope
+from rag_assets.retrieval.files import load_retriever
+from rag_assets.retrieval.retrievers import RETRIEVERS
 from rag_assets.store.database import Database
+from rag_assets.store.search import Mode
 
 _ROW = re.compile(r"(?:^|, )(?:line|item) \d+$")
 _HASH = re.compile(r"[0-9a-f]{32}")
@@ -63,6 +59,7 @@ def search(
     filter_: Filter = None,
     since: Since = None,
     until: Until = None,
+    retriever: RetrieverFile = None,
     as_json: Json = False,
 ) -> CommandResult:
     """Search what a bot knows; nothing of another tenant or bot is ever returned.
@@ -75,43 +72,50 @@ def search(
         raise UsageError("the query is empty")
     if user == "":
         raise UsageError("--user is empty; leave it out to search without a user")
+    if retriever is not None and copies:
+        raise UsageError("--copies goes with a --mode; the file of a retriever says copies = true where it wants them")
     filters = parse_filters(filter_ or [], since, until)
     with ready_database() as database:
         require_keys(database, tenant, bot, filters)
-        name, found = search_bot(
-            database, query, tenant, bot, profile, mode.value, k, user, request_key, copies, filters
-        )
+        made = load_retriever(database, retriever) if retriever else RETRIEVERS[mode.value](database, copies=copies)
+        scope = opened(database, tenant, bot, profile, user, request_key)
+        found = made.search(query, scope, k, filters)
+    how, name = str(retriever) if retriever else mode.value, scope.profile.name
     payload = {
         "profile": name,
-        "mode": mode.value,
+        "mode": None if retriever else mode.value,
+        "retriever": str(retriever) if retriever else None,
+        "rung": found.rung,
         "timings_ms": {stage: round(ms, 3) for stage, ms in found.timings_ms.items()},
         "results": [result.to_dict() for result in found],
         "degraded": found.degraded,
+        "trace": [dict(step) for step in found.trace],
     }
-    return CommandResult(payload, lambda console: show_results(console, query, name, mode.value, found))
+    return CommandResult(payload, lambda console: show_results(console, query, name, how, found))
 
 
-def search_bot(
+def opened(
     database: Database,
-    query: str,
     tenant: str,
     bot: str,
     profile: str | None = None,
-    mode: str = "hybrid",
-    k: int = 8,
     user: str | None = None,
     request_key: str | None = None,
-    copies: bool = False,
-    filters: Mapping[str, Any] | None = None,
-) -> tuple[str, Retrieval]:
-    """Search a bot; returns the name of the profile that was searched, and what was found."""
-    retrievers = {"dense": DenseRetriever, "lexical": LexicalRetriever, "hybrid": HybridRetriever}
+) -> RetrievalScope:
+    """The scope of a search, for somebody who may know all names."""
     try:
-        scope = open_scope(database, tenant, bot, profile, user, request_key)
+        return open_scope(database, tenant, bot, profile, user, request_key)
     except (UnknownBot, ProfileNotReady):
         check_names(database, tenant, bot, profile)  # an application may not know other names; who runs this may
         raise
-    return scope.profile.name, retrievers[mode](database, copies=copies).search(query, scope, k, filters)
+
+
+def search_bot(
+    database: Database, query: str, tenant: str, bot: str, mode: Mode = "hybrid", k: int = 8
+) -> tuple[str, Retrieval]:
+    """Search a bot; returns the name of the profile that was searched, and what was found."""
+    scope = opened(database, tenant, bot)
+    return scope.profile.name, RETRIEVERS[mode](database).search(query, scope, k)
 
 
 def show_results(console: Console, query: str, profile: str, mode: str, found: Retrieval) -> None:

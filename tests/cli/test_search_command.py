@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -22,7 +23,7 @@ def _ask(tenant: str, query: str = "PX-4412 cut-in pressure") -> tuple[str, ...]
 @pytest.mark.parametrize("mode", ["dense", "lexical", "hybrid"])
 def test_a_search_returns_cited_results_in_each_mode(rag: Rag, filled: str, mode: str) -> None:
     found = rag.json(*_ask(filled), "--mode", mode, "-k", "1")
-    assert set(found) == {"profile", "mode", "timings_ms", "results", "degraded"}
+    assert set(found) == {"profile", "mode", "retriever", "rung", "timings_ms", "results", "degraded", "trace"}
     assert (found["profile"], found["mode"], found["degraded"]) == ("tiny", mode, None)
     assert set(found["timings_ms"]) == {"embed", "search", "total"}
     (result,) = found["results"]
@@ -162,3 +163,16 @@ def test_a_filter_that_is_misspelt_is_refused_on_the_command_line(
     rag: Rag, filled: str, words: tuple[str, ...], said: str
 ) -> None:
     assert said in rag.error(*_ask(filled), *words)[1]
+
+
+def test_the_retriever_of_a_file_searches(rag: Rag, filled: str, tmp_path: Path) -> None:
+    file = tmp_path / "diverse.toml"
+    file.write_text('kind = "diverse"\nper_source = 1\n[retriever]\nkind = "lexical"\n')
+    found = rag.json(*_ask(filled), "--retriever", str(file))
+    assert (found["mode"], found["retriever"], found["rung"]) == (None, str(file), "full")
+    assert [step["stage"] for step in found["trace"]] == ["diverse"]
+    assert len(found["results"]) == len({one["source_id"] for one in found["results"]})
+    file.write_text('kind = "divers"\n')
+    assert "did you mean 'diverse'" in rag.error(*_ask(filled), "--retriever", str(file))[1]
+    assert "--copies" in rag.error(*_ask(filled), "--retriever", str(file), "--copies")[1]
+    assert "none.toml" in rag.error(*_ask(filled), "--retriever", str(tmp_path / "none.toml"))[1]
