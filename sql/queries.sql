@@ -1110,7 +1110,7 @@ SELECT count(*) FROM rag.lexeme_stats WHERE embedding_profile_id = %(profile)s
 -- Tables of all tenants of whose rows a tenth has changed, or whose statistics were never made.
 SELECT relname::text FROM pg_class
 WHERE relnamespace = 'rag'::regnamespace
-  AND relname IN ('lexeme_stats', 'knowledge_sources', 'source_profiles', 'source_documents')
+  AND relname IN ('lexeme_stats', 'knowledge_sources', 'source_profiles', 'source_documents', 'triples')
   AND %(changed)s >= 0.1 * reltuples
 ORDER BY relname
 

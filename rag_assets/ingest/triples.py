@@ -17,6 +17,7 @@ from rag_assets.store.triples import (
     Place,
     SourceText,
     Triple,
+    analyze_triples,
     language_of_space,
     place_of_chunk,
     texts_of_sources,
@@ -63,6 +64,8 @@ def import_triples(
         with connection.transaction(force_rollback=dry_run):
             report.written = write_triples(connection, space, language, placed)
     report.unchanged = len(placed) - report.written
+    if not dry_run:
+        analyze_triples(database, report.written)
     return report
 
 

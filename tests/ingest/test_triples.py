@@ -155,6 +155,13 @@ def test_the_same_file_twice_is_the_same_as_once(database: Database, root: Path,
     assert len(stored(database)) == len(TRIPLES)
 
 
+def test_the_planner_knows_the_triples_that_were_imported(database: Database, root: Path, given: Path) -> None:
+    imported(database, given, "acme")
+    with database.session("owner") as connection:
+        found = connection.execute("SELECT reltuples FROM pg_class WHERE oid = 'rag.triples'::regclass").fetchone()
+    assert found == (len(TRIPLES),)
+
+
 def test_a_dry_run_says_what_would_be_taken_and_takes_nothing(database: Database, root: Path, given: Path) -> None:
     report = import_triples(database, "acme", "support", triples_file(given, TRIPLES), dry_run=True)
     assert (report.written, report.errors, stored(database)) == (len(TRIPLES), [], [])
