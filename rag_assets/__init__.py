@@ -61,7 +61,10 @@ if TYPE_CHECKING:
     from rag_assets.ingest.run import IngestReport, ingest
     from rag_assets.ingest.triples import ImportReport, import_triples
     from rag_assets.retrieval.agentic import AgenticRetriever
+    from rag_assets.retrieval.answers import Answer, aanswer, answer
     from rag_assets.retrieval.caches import CachedRetriever
+    from rag_assets.retrieval.citations import CitationCheck, check_citations
+    from rag_assets.retrieval.context import Context, format_retrieved_context
     from rag_assets.retrieval.diverse import DiverseRetriever
     from rag_assets.retrieval.dual import DualRetriever
     from rag_assets.retrieval.expanded import ExpandedRetriever
@@ -83,6 +86,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AgenticRetriever",
+    "Answer",
     "BiEncoderReranker",
     "Block",
     "CachedRetriever",
@@ -93,6 +97,8 @@ __all__ = [
     "ChatReranker",
     "Chunk",
     "ChunkingSpec",
+    "CitationCheck",
+    "Context",
     "CostCeilingReached",
     "CrossEncoderReranker",
     "Database",
@@ -153,8 +159,12 @@ __all__ = [
     "UnknownTenant",
     "UnsupportedFormat",
     "UsageError",
+    "aanswer",
+    "answer",
     "aopen_scope",
+    "check_citations",
     "chunk_document",
+    "format_retrieved_context",
     "import_triples",
     "ingest",
     "make_profile",
@@ -167,15 +177,18 @@ __all__ = [
 # Where each name is at home, but for the errors. `ingest` has its place in the package of that name, which is called.
 _HOMES = {
     "AgenticRetriever": "retrieval.agentic",
+    "Answer": "retrieval.answers",
     "BiEncoderReranker": "retrieval.rerankers.bi_encoder",
     "Block": "documents.model",
+    "CachedRetriever": "retrieval.caches",
     "ChatAnswer": "chat.protocol",
     "ChatMessage": "chat.protocol",
     "ChatModel": "chat.protocol",
     "ChatReranker": "retrieval.rerankers.chat",
-    "CachedRetriever": "retrieval.caches",
     "Chunk": "documents.model",
     "ChunkingSpec": "chunking",
+    "CitationCheck": "retrieval.citations",
+    "Context": "retrieval.context",
     "CrossEncoderReranker": "retrieval.rerankers.cross_encoder",
     "Database": "store.database",
     "DenseRetriever": "retrieval.retrievers",
@@ -204,8 +217,12 @@ _HOMES = {
     "ServerReranker": "retrieval.rerankers.server",
     "Settings": "settings",
     "TimedRetriever": "retrieval.ladder",
+    "aanswer": "retrieval.answers",
+    "answer": "retrieval.answers",
     "aopen_scope": "retrieval.scope",
+    "check_citations": "retrieval.citations",
     "chunk_document": "chunking",
+    "format_retrieved_context": "retrieval.context",
     "import_triples": "ingest.triples",
     "make_profile": "embedding.profiles",
     "open_scope": "retrieval.scope",

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rag_assets.chunking import ChunkingSpec
+from rag_assets.commands.floors import show_floors, stored_floors
 from rag_assets.commands.options import Json, key
 from rag_assets.commands.session import ready_database
 from rag_assets.commands.shell import CommandResult, printable
@@ -94,9 +95,14 @@ def show_profile(
     with ready_database() as database:
         with database.work() as connection:
             profile = get_spec(connection, name)
-        weights = _tuned_weights(database, name)
-    payload = {**profile_payload(profile), "tuned_weights": weights}
-    return CommandResult(payload, lambda console: _show_profile(console, profile, weights))
+        weights, floors = _tuned_weights(database, name), stored_floors(database, name)
+    payload = {**profile_payload(profile), "tuned_weights": weights, "floors": floors}
+
+    def show(console: Console) -> None:
+        _show_profile(console, profile, weights)
+        show_floors(console, floors)
+
+    return CommandResult(payload, show)
 
 
 def _tuned_weights(database: Database, name: str) -> list[dict[str, Any]]:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
+from evals.floors import KEEP
 from evals.metrics import HEADLINE, Evaluation
 from evals.runner import measure, stored_set
 from evals.tuning import Tuned
 from evals.tuning import tune as find
 from rag_assets.commands.bars import shown
 from rag_assets.commands.evaluate import NOT_RECORDED, measured_payload, show_measured
-from rag_assets.commands.options import Bot, Json, SearchMode, Tenant, key
+from rag_assets.commands.floors import reset_floors_of, tune_floors
+from rag_assets.commands.options import Bot, Json, SearchMode, Tenant, existing, key
 from rag_assets.commands.session import check_names, ready_database
 from rag_assets.commands.shell import FAILED, CommandResult
 from rag_assets.errors import ProfileNotReady, UsageError
@@ -68,23 +71,50 @@ def tune(
     ] = False,
     force: Annotated[bool, typer.Option("--force", help="With --apply: also if it is not proven.")] = False,
     reset: Annotated[bool, typer.Option("--reset", help="Measure nothing, and use the default again.")] = False,
+    floor: Annotated[
+        bool, typer.Option("--floor", help="Find the scores below which there is no reliable source, not the weight.")
+    ] = False,
+    unanswerable: Annotated[
+        Path | None,
+        typer.Option(
+            help="With --floor: questions that nobody can answer, one a line. (default: imported ones of that kind)",
+            show_default=False,
+            callback=existing("file"),
+        ),
+    ] = None,
+    keep: Annotated[
+        float | None,
+        typer.Option(
+            help=f"With --floor: the share of labelled queries to let through. (default: {KEEP:g})",
+            show_default=False,
+            min=0.0,
+            max=1.0,
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> CommandResult:
     """Find the weight of meaning in hybrid search on one half of the queries, and report the other half.
 
     A query's half follows from its id. With --apply the weight is stored for the profile of this bot, with what it
     rests on, and searches use it; exit code 1 where it is not proven. `rag profile show` tells it, and --reset takes it
-    away.
+    away. With --floor the same is done for the best scores below which what is found is no answer.
     """
     if (reset and apply) or (force and not apply):
         raise UsageError("say --apply, or --apply --force, or --reset")
+    if (unanswerable is not None or keep is not None) and not floor:
+        raise UsageError("--unanswerable and --keep are for --floor")
     named = {"tenant": tenant, "bot": bot, "profile": profile}
     with ready_database() as database, shown(silent=as_json, kept=NOT_RECORDED):
         check_names(database, tenant, bot, profile)
         with database.work(tenant, bot) as connection:
             built = built_profile(connection, tenant, bot, profile)
-            if reset:
+            if reset and not floor:
                 return _reset_answer(named, reset_tuned_weight(connection, built))
+        if floor and reset:
+            return reset_floors_of(database, built)
+        if floor:
+            share = KEEP if keep is None else keep
+            return tune_floors(database, built, unanswerable, share, apply=apply, force=force)
         evalset = stored_set(database, tenant, bot).evalset
         found = find(database, tenant, bot, profile, evalset)
         applied = apply and (found.is_proven or force)

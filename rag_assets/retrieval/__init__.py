@@ -1,7 +1,10 @@
 """The retrieval library: answers inside one tenant's scope, with citations, and fails closed."""
 
 from rag_assets.retrieval.agentic import AgenticRetriever
+from rag_assets.retrieval.answers import Answer, aanswer, answer
 from rag_assets.retrieval.caches import CachedRetriever
+from rag_assets.retrieval.citations import CitationCheck, check_citations
+from rag_assets.retrieval.context import Context, format_retrieved_context
 from rag_assets.retrieval.diverse import DiverseRetriever
 from rag_assets.retrieval.dual import DualRetriever
 from rag_assets.retrieval.expanded import ExpandedRetriever
@@ -16,7 +19,10 @@ from rag_assets.retrieval.scope import RetrievalScope, aopen_scope, open_scope
 
 __all__ = [
     "AgenticRetriever",
+    "Answer",
     "CachedRetriever",
+    "CitationCheck",
+    "Context",
     "DenseRetriever",
     "DiverseRetriever",
     "DualRetriever",
@@ -33,6 +39,10 @@ __all__ = [
     "RewritingRetriever",
     "SteppedRetriever",
     "TimedRetriever",
+    "aanswer",
+    "answer",
     "aopen_scope",
+    "check_citations",
+    "format_retrieved_context",
     "open_scope",
 ]
