@@ -51,6 +51,8 @@ CREATE TRIGGER changes_answers AFTER INSERT OR UPDATE OR DELETE ON rag.source_pr
 CREATE TRIGGER changes_answers AFTER UPDATE OR DELETE ON rag.knowledge_sources
     FOR EACH ROW EXECUTE FUNCTION rag.note_corpus_change(
         'progress_percent', 'error_message', 'failed_stage', 'held_since', 'missing_since', 'updated_at');
+CREATE TRIGGER changes_answers AFTER UPDATE ON rag.source_roots
+    FOR EACH ROW EXECUTE FUNCTION rag.note_corpus_change('scan', 'scanned_at', 'next_scan_at', 'last_error');
 CREATE TRIGGER changes_answers AFTER INSERT OR UPDATE OR DELETE ON rag.triples
     FOR EACH ROW EXECUTE FUNCTION rag.note_corpus_change();
 CREATE TRIGGER changes_answers AFTER UPDATE ON rag.index_state

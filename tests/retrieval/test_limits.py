@@ -22,7 +22,8 @@ from rag_assets.retrieval import (
     format_retrieved_context,
 )
 from rag_assets.retrieval import limits as table
-from rag_assets.retrieval.arguments import check_filters, clean_query
+from rag_assets.retrieval.arguments import clean_query
+from rag_assets.retrieval.filters import check_filters
 from rag_assets.retrieval.limits import LIMITS, Limit
 from rag_assets.retrieval.protocol import checked
 from rag_assets.retrieval.scope import RetrievalScope
@@ -55,6 +56,7 @@ TAKERS: dict[str, Callable[[Any], object]] = {
     "`top_k` of a search": _top_k,
     "`query`": lambda length: clean_query("x" * length),
     "`filters`": _filters,
+    "`where` of the filters": lambda count: check_filters({"where": {f"k{n}": {"exists": True} for n in range(count)}}),
     "`candidates` of hybrid search": lambda value: HybridRetriever(AWAY, candidates=value),
     "`k_in` and `k_out` of a reranked search": lambda value: RerankedRetriever(INNER, _Reranker(), k_in=value, k_out=1),
     "`limit_s` of anything": lambda value: TimedRetriever(INNER, value or 1e-9),
@@ -76,11 +78,11 @@ def test_a_limit_holds_at_both_ends(limit: Limit) -> None:
     if limit.beyond == "cut":
         assert take(limit.most) == take(limit.most + 1) == take(10 * limit.most)
         return
-    beyond = [limit.most + 1, -1] if limit.what != "`filters`" else [limit.most + 1]
+    beyond = [limit.most + 1] if "filters" in limit.what else [limit.most + 1, -1]
     for refused in beyond if limit.least == 0 else [*beyond, limit.least - 1]:
         with pytest.raises(InvalidArgument) as error:
             take(refused)
-        assert f"`{error.value.argument}`" in limit.what
+        assert error.value.argument in limit.what
 
 
 def test_time_without_end_is_refused() -> None:
