@@ -2206,6 +2206,8 @@ CREATE TRIGGER changes_answers AFTER UPDATE ON rag.knowledge_spaces FOR EACH ROW
 
 CREATE TRIGGER changes_answers AFTER INSERT OR DELETE OR UPDATE ON rag.source_profiles FOR EACH ROW EXECUTE FUNCTION rag.note_corpus_change('error_message', 'next_try_at', 'updated_at');
 
+CREATE TRIGGER changes_answers AFTER UPDATE ON rag.source_roots FOR EACH ROW EXECUTE FUNCTION rag.note_corpus_change('scan', 'scanned_at', 'next_scan_at', 'last_error');
+
 CREATE TRIGGER changes_answers AFTER INSERT OR DELETE OR UPDATE ON rag.triples FOR EACH ROW EXECUTE FUNCTION rag.note_corpus_change();
 
 CREATE TRIGGER changes_answers AFTER INSERT OR DELETE OR UPDATE ON rag.tuned_weights FOR EACH ROW EXECUTE FUNCTION rag.note_corpus_change('evidence', 'actor', 'created_at');
