@@ -68,12 +68,7 @@ def search(
     meaning and by words, each at most 1. Low values mean that nothing fits well. An empty result is a success
     too: "no reliable source in this scope".
     """
-    if not query.strip():
-        raise UsageError("the query is empty")
-    if user == "":
-        raise UsageError("--user is empty; leave it out to search without a user")
-    if retriever is not None and copies:
-        raise UsageError("--copies goes with a --mode; the file of a retriever says copies = true where it wants them")
+    _check(query, user, retriever, copies)
     filters = parse_filters(filter_ or [], since, until)
     with ready_database() as database:
         require_keys(database, tenant, bot, filters)
@@ -92,6 +87,15 @@ def search(
         "trace": [dict(step) for step in found.trace],
     }
     return CommandResult(payload, lambda console: show_results(console, query, name, how, found))
+
+
+def _check(query: str, user: str | None, retriever: Path | None, copies: bool) -> None:
+    if not query.strip():
+        raise UsageError("the query is empty")
+    if user == "":
+        raise UsageError("--user is empty; leave it out to search without a user")
+    if retriever is not None and copies:
+        raise UsageError("--copies goes with a --mode; the file of a retriever says copies = true where it wants them")
 
 
 def opened(
