@@ -11,7 +11,6 @@ from rich.table import Table
 from rich.text import Text
 
 from rag_assets.chunking import ChunkingSpec
-from rag_assets.commands.floors import show_floors, stored_floors
 from rag_assets.commands.options import Json, key
 from rag_assets.commands.session import ready_database
 from rag_assets.commands.shell import CommandResult, printable
@@ -19,6 +18,7 @@ from rag_assets.embedding.profiles import EmbeddingProfile
 from rag_assets.printing import counted
 from rag_assets.store import tenants
 from rag_assets.store.database import Database
+from rag_assets.store.floors import floors_of
 from rag_assets.store.profiles import built_profiles, get_spec, list_specs
 from rag_assets.store.weights import tuned_weight
 
@@ -95,12 +95,12 @@ def show_profile(
     with ready_database() as database:
         with database.work() as connection:
             profile = get_spec(connection, name)
-        weights, floors = _tuned_weights(database, name), stored_floors(database, name)
+        weights, floors = _tuned_weights(database, name), _floors(database, name)
     payload = {**profile_payload(profile), "tuned_weights": weights, "floors": floors}
 
     def show(console: Console) -> None:
         _show_profile(console, profile, weights)
-        show_floors(console, floors)
+        _show_floors(console, floors)
 
     return CommandResult(payload, show)
 
@@ -115,6 +115,28 @@ def _tuned_weights(database: Database, name: str) -> list[dict[str, Any]]:
                     own = {"tenant": tenant, "bot": built.bot, **asdict(tuned)}
                     found.append({**own, "created_at": tuned.created_at.isoformat()})
     return found
+
+
+def _floors(database: Database, name: str) -> list[dict[str, Any]]:
+    """The floors of a profile, for each bot that has any."""
+    found = []
+    for tenant in tenants.list_tenants(database):
+        with database.work(tenant) as connection:
+            for built in built_profiles(connection, tenant, name=name):
+                for one in floors_of(connection, built):
+                    row = {"tenant": tenant, "bot": built.bot, **asdict(one)}
+                    found.append({**row, "created_at": one.created_at.isoformat()})
+    return found
+
+
+def _show_floors(console: Console, floors: list[dict[str, Any]]) -> None:
+    """One line for each."""
+    for one in floors:
+        weight = "" if one["dense_weight"] is None else f" with the weight {one['dense_weight']:g}"
+        said = f"floor of {one['mode']} search{weight} for {one['tenant']}/{one['bot']}: {one['floor']:.3f}"
+        evidence = one["evidence"]
+        told = f"refuses {evidence['refused']:.0%} of what nobody can answer, keeps {evidence['kept']:.0%} of the rest"
+        console.print(f"{said} ({told}; {one['created_at'][:16]}, {one['actor']})", markup=False)
 
 
 def diff_profiles(

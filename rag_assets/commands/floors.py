@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +14,9 @@ from evals.runner import stored_set
 from rag_assets.commands.shell import FAILED, CommandResult
 from rag_assets.errors import UsageError
 from rag_assets.printing import counted
-from rag_assets.store import tenants
 from rag_assets.store.database import Database
-from rag_assets.store.floors import floors_of, reset_floors, set_floor
-from rag_assets.store.profiles import BuiltProfile, built_profiles
+from rag_assets.store.floors import reset_floors, set_floor
+from rag_assets.store.profiles import BuiltProfile
 
 
 def tune_floors(
@@ -48,28 +46,6 @@ def reset_floors_of(database: Database, built: BuiltProfile) -> CommandResult:
     named = {"tenant": built.tenant, "bot": built.bot, "profile": built.profile.name}
     text = f"{counted(count, 'floor')} of {built.profile.name} forgotten: every score is an answer's"
     return CommandResult({**named, "reset": count > 0}, lambda console: console.print(text, markup=False))
-
-
-def stored_floors(database: Database, profile: str) -> list[dict[str, Any]]:
-    """The floors of a profile, for each bot that has any."""
-    found = []
-    for tenant in tenants.list_tenants(database):
-        with database.work(tenant) as connection:
-            for built in built_profiles(connection, tenant, name=profile):
-                for one in floors_of(connection, built):
-                    row = {"tenant": tenant, "bot": built.bot, **asdict(one)}
-                    found.append({**row, "created_at": one.created_at.isoformat()})
-    return found
-
-
-def show_floors(console: Console, floors: list[dict[str, Any]]) -> None:
-    """One line for each."""
-    for one in floors:
-        weight = "" if one["dense_weight"] is None else f" with the weight {one['dense_weight']:g}"
-        said = f"floor of {one['mode']} search{weight} for {one['tenant']}/{one['bot']}: {one['floor']:.3f}"
-        evidence = one["evidence"]
-        told = f"refuses {evidence['refused']:.0%} of what nobody can answer, keeps {evidence['kept']:.0%} of the rest"
-        console.print(f"{said} ({told}; {one['created_at'][:16]}, {one['actor']})", markup=False)
 
 
 def _row(one: FoundFloor) -> Mapping[str, Any]:
