@@ -29,6 +29,24 @@ from rag_assets.store.profiles import built_profile
 from rag_assets.store.tenants import spaces_of
 from rag_assets.store.weights import reset_tuned_weight, set_tuned_weight
 
+_Unanswerable = Annotated[
+    Path | None,
+    typer.Option(
+        help="With --floor: questions that nobody can answer, one a line. (default: imported ones of that kind)",
+        show_default=False,
+        callback=existing("file"),
+    ),
+]
+_Keep = Annotated[
+    float | None,
+    typer.Option(
+        help=f"With --floor: the share of labelled queries to let through. (default: {KEEP:g})",
+        show_default=False,
+        min=0.0,
+        max=1.0,
+    ),
+]
+
 
 def sweep(
     tenant: Tenant,
@@ -74,23 +92,8 @@ def tune(
     floor: Annotated[
         bool, typer.Option("--floor", help="Find the scores below which there is no reliable source, not the weight.")
     ] = False,
-    unanswerable: Annotated[
-        Path | None,
-        typer.Option(
-            help="With --floor: questions that nobody can answer, one a line. (default: imported ones of that kind)",
-            show_default=False,
-            callback=existing("file"),
-        ),
-    ] = None,
-    keep: Annotated[
-        float | None,
-        typer.Option(
-            help=f"With --floor: the share of labelled queries to let through. (default: {KEEP:g})",
-            show_default=False,
-            min=0.0,
-            max=1.0,
-        ),
-    ] = None,
+    unanswerable: _Unanswerable = None,
+    keep: _Keep = None,
     as_json: Json = False,
 ) -> CommandResult:
     """Find the weight of meaning in hybrid search on one half of the queries, and report the other half.

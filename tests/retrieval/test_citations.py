@@ -9,7 +9,7 @@ import pytest
 
 from rag_assets.errors import InvalidArgument
 from rag_assets.retrieval import check_citations, format_retrieved_context
-from tests.retrieval.test_context import passage
+from tests.support.cited import passage
 
 WARRANTY = "Every pump has a warranty of five years, from delivery on — “as is”, if it’s kept dry."
 RETURNS = "Goods may be\nreturned within   thirty days. Größe und Straße: §\u00a05."

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import re
 from typing import Any
-from uuid import UUID, uuid5
 
 import pytest
 from hypothesis import given, settings
@@ -13,16 +12,11 @@ from hypothesis import strategies as st
 
 from rag_assets.chunking.tokenizers import load_counter
 from rag_assets.errors import InvalidArgument, TokenizerUnavailable
-from rag_assets.retrieval import Context, RetrievalResult, format_retrieved_context
+from rag_assets.retrieval import Context, format_retrieved_context
 from rag_assets.retrieval.context import INTRODUCTION
+from tests.support.cited import passage
 
-SPACE = UUID(int=7)
 COUNT = load_counter("wordllama").count
-
-
-def passage(content: str, source: str = "a.md", **citation: Any) -> RetrievalResult:
-    where = {"start": 0, "end": len(content), "document": source, **citation}
-    return RetrievalResult(uuid5(SPACE, source + content), uuid5(SPACE, source), source, 0.5, content, 1, where)
 
 
 def blocks(context: Context) -> dict[int, tuple[str, str]]:
