@@ -96,6 +96,7 @@ bench: bench-install
 	$(BIN)/python -m bench.scifact --data $(DATA)
 	$(BIN)/python -m bench.quality --data $(DATA)
 	$(BIN)/python -m bench.fusion --data $(DATA)
+	$(BIN)/python -m bench.weights --data $(DATA)
 	$(BIN)/python -m bench.gate
 	$(BIN)/python -m bench.ingest --data $(DATA)
 	$(BIN)/python -m bench.search --data $(DATA)

@@ -21,13 +21,12 @@ from evals.stored_sets import StoredSet, latest_eval_set, save_eval_set
 from rag_assets.errors import ProfileNotReady
 from rag_assets.ingest.start import remember_roots
 from rag_assets.printing import counted
-from rag_assets.retrieval.retrievers import DEFAULT_WEIGHT
 from rag_assets.store import evals as store
 from rag_assets.store.database import Connection, Database
 from rag_assets.store.profiles import BuiltProfile, built_profile, built_profiles
 from rag_assets.store.search import Mode
 from rag_assets.store.tenants import Space, spaces_of
-from rag_assets.store.weights import tuned_weight
+from rag_assets.store.weights import tuned_weight, untuned_weight
 
 _CHANGED = "sources changed while it was measured"
 
@@ -266,7 +265,7 @@ class _Bench:
     def record(self, built: BuiltProfile, measured: Measured, mode: Mode, settings: RunSettings, snapshot: str) -> int:
         with self._transaction() as connection:
             tuned = tuned_weight(connection, built)
-            served = tuned.dense_weight if tuned else DEFAULT_WEIGHT
+            served = tuned.dense_weight if tuned else untuned_weight(connection, built)
             used = served if settings.dense_weight is None else settings.dense_weight
             return store.add_run(
                 connection, built, self.set.id, mode=mode,

@@ -15,8 +15,9 @@ from evals.naming import labels_of
 from evals.significance import Comparison, compare
 from rag_assets.errors import UsageError
 from rag_assets.printing import counted
-from rag_assets.retrieval.retrievers import DEFAULT_WEIGHT
 from rag_assets.store.database import Database
+from rag_assets.store.profiles import built_profile
+from rag_assets.store.weights import DEFAULT_WEIGHT, untuned_weight
 
 WEIGHTS = tuple(number / 10 for number in range(11))
 ALPHA = 0.05
@@ -25,7 +26,8 @@ _TIE_BREAKER = "ndcg@10"
 
 @dataclass(frozen=True)
 class Tuned:
-    """The best weight on the tuning half, and how it does on the held-out half beside the default weight.
+    """The best weight on the tuning half, and how it does on the held-out half beside the weight that holds without
+    tuning: `untuned`, which was found without labels, or 0.5.
 
     `tuning` has the evaluation of every weight on the tuning half; the others are of the held-out half.
     """
@@ -35,6 +37,7 @@ class Tuned:
     tuned: Evaluation
     default: Evaluation
     comparison: Comparison
+    untuned: float = DEFAULT_WEIGHT
 
     @property
     def is_proven(self) -> bool:
@@ -48,11 +51,11 @@ class Tuned:
             f"{METRIC} {self.comparison.mean_b:.4f} beside {self.comparison.mean_a:.4f} of the default on "
             f"{counted(len(self.tuned.query_ids), 'query')} of the other half, p = {self.comparison.p_value:.3f}"
         )
-        if self.weight == DEFAULT_WEIGHT:
-            return f"keep the default: no other weight did better on the tuning half than {DEFAULT_WEIGHT:g}"
+        if self.weight == self.untuned:
+            return f"keep the default: no other weight did better on the tuning half than {self.untuned:g}"
         if self.is_proven:
             return f"use {self.weight:g}: {found}"
-        return f"keep the default of {DEFAULT_WEIGHT:g}: {self.weight:g} is not proven to be better, {found}"
+        return f"keep the default of {self.untuned:g}: {self.weight:g} is not proven to be better, {found}"
 
     def evidence(self, evalset: EvalSet) -> dict[str, Any]:
         """What the weight rests on, to be stored with it."""
@@ -76,9 +79,10 @@ def halves(evalset: EvalSet) -> tuple[EvalSet, EvalSet]:
 def tune(
     database: Database, tenant: str, bot: str, profile: str, evalset: EvalSet, settings: RunSettings | None = None
 ) -> Tuned:
-    """Try every weight from 0 (words alone) to 1 (meaning alone) in steps of a tenth.
+    """Try every weight from 0 (words alone) to 1 (meaning alone) in steps of a tenth, and the one that holds without
+    tuning.
 
-    The best has the highest Recall@5, then nDCG@10, and then is the closest to the default.
+    The best has the highest Recall@5, then nDCG@10, and then is the closest to that.
 
     Raises:
         UsageError: one of the two halves has no query.
@@ -92,16 +96,23 @@ def tune(
         raise UsageError(
             f"{counted(len(evalset.judged), 'judged query')} cannot be split into two halves; label more of them"
         )
-    tuning = _evaluations(database, tenant, bot, profile, to_tune, labels, settings, WEIGHTS)
-    best = max(WEIGHTS, key=lambda weight: _quality(tuning[weight], weight))
-    shown = _evaluations(database, tenant, bot, profile, held_out, labels, settings, tuple({best, DEFAULT_WEIGHT}))
-    compared = compare(shown[DEFAULT_WEIGHT], shown[best], METRIC)
-    return Tuned(best, tuning, shown[best], shown[DEFAULT_WEIGHT], compared)
+    untuned = _untuned(database, tenant, bot, profile)
+    weights = tuple(sorted({*WEIGHTS, untuned}))
+    tuning = _evaluations(database, tenant, bot, profile, to_tune, labels, settings, weights)
+    best = max(weights, key=lambda weight: (*_quality(tuning[weight]), -abs(weight - untuned)))
+    shown = _evaluations(database, tenant, bot, profile, held_out, labels, settings, tuple({best, untuned}))
+    compared = compare(shown[untuned], shown[best], METRIC)
+    return Tuned(best, tuning, shown[best], shown[untuned], compared, untuned)
 
 
-def _quality(evaluation: Evaluation, weight: float) -> tuple[float, float, float]:
+def _untuned(database: Database, tenant: str, bot: str, profile: str) -> float:
+    with database.work(tenant, bot) as connection:
+        return untuned_weight(connection, built_profile(connection, tenant, bot, profile))
+
+
+def _quality(evaluation: Evaluation) -> tuple[float, float]:
     means = evaluation.means
-    return round(means[METRIC], 9), round(means[_TIE_BREAKER], 9), -abs(weight - DEFAULT_WEIGHT)
+    return round(means[METRIC], 9), round(means[_TIE_BREAKER], 9)
 
 
 def _evaluations(

@@ -705,9 +705,14 @@ ORDER BY p.bot_id
 SELECT p.bot_id AS bot, s.chunks, (SELECT count(*) FROM rag.lexeme_stats l WHERE l.embedding_profile_id = p.id) AS lexemes,
        coalesce(i.average_length, 0) AS average_length, z.gin_bytes, z.hnsw_bytes,
        CASE WHEN z.hnsw_bytes > 0 THEN 'hnsw' ELSE 'exact' END AS searched, coalesce(i.ef_search, 0) AS ef_search,
-       CASE WHEN z.hnsw_bytes > 0 THEN i.recall_at_10 ELSE 1.0 END AS recall
+       CASE WHEN z.hnsw_bytes > 0 THEN i.recall_at_10 ELSE 1.0 END AS recall,
+       coalesce(w.dense_weight, f.dense_weight) AS dense_weight,
+       CASE WHEN w.dense_weight IS NOT NULL THEN 'tuned' WHEN f.dense_weight IS NOT NULL THEN 'found' ELSE 'default' END
+       AS weight_is
 FROM rag.embedding_profiles p
 LEFT JOIN rag.index_state i ON i.embedding_profile_id = p.id
+LEFT JOIN rag.tuned_weights w ON w.embedding_profile_id = p.id
+LEFT JOIN rag.found_weights f ON f.embedding_profile_id = p.id
 CROSS JOIN LATERAL (
     SELECT coalesce(sum(chunk_count), 0)::bigint AS chunks
     FROM rag.source_profiles WHERE embedding_profile_id = p.id AND status = 'ready') s
@@ -1160,7 +1165,7 @@ ORDER BY md5(id::text) LIMIT %(limit)s
 -- profile_for_search --
 -- One row, or two: the active profile and the one that shares its requests.
 SELECT k.id AS space_id, k.canary_percent, coalesce(p.id = k.canary_profile_id, false) AS is_canary,
-       p.id AS profile_id, p.status, w.dense_weight, to_jsonb(p) AS spec,
+       p.id AS profile_id, p.status, coalesce(w.dense_weight, u.dense_weight) AS dense_weight, to_jsonb(p) AS spec,
        (SELECT coalesce(jsonb_agg(jsonb_build_object('mode', f.mode, 'floor', f.floor, 'dense_weight', f.dense_weight)), '[]')
         FROM rag.floors f WHERE f.embedding_profile_id = p.id) AS floors
 FROM rag.knowledge_spaces k
@@ -1168,18 +1173,20 @@ LEFT JOIN rag.embedding_profiles p ON p.knowledge_space_id = k.id AND p.status <
     AND CASE WHEN %(name)s::text IS NOT NULL THEN p.name = %(name)s
              ELSE p.id = k.active_profile_id OR (%(canary)s AND p.id = k.canary_profile_id) END
 LEFT JOIN rag.tuned_weights w ON w.embedding_profile_id = p.id
+LEFT JOIN rag.found_weights u ON u.embedding_profile_id = p.id
 WHERE k.tenant_id = %(tenant)s AND k.bot_id = %(bot)s AND k.name = 'default'
 
 -- shared_profile_for_search --
 -- Of what all bots of the tenant share: the profile of that name, or the active one and the one that shares its requests.
 SELECT k.id AS space_id, k.canary_percent, coalesce(p.id = k.canary_profile_id, false) AS is_canary,
-       p.id AS profile_id, p.status, w.dense_weight, to_jsonb(p) AS spec,
+       p.id AS profile_id, p.status, coalesce(w.dense_weight, u.dense_weight) AS dense_weight, to_jsonb(p) AS spec,
        (SELECT coalesce(jsonb_agg(jsonb_build_object('mode', f.mode, 'floor', f.floor, 'dense_weight', f.dense_weight)), '[]')
         FROM rag.floors f WHERE f.embedding_profile_id = p.id) AS floors
 FROM rag.knowledge_spaces k
 JOIN rag.embedding_profiles p ON p.knowledge_space_id = k.id AND p.status IN ('ready', 'active')
     AND (p.name = %(name)s OR p.id = k.active_profile_id OR (%(canary)s AND p.id = k.canary_profile_id))
 LEFT JOIN rag.tuned_weights w ON w.embedding_profile_id = p.id
+LEFT JOIN rag.found_weights u ON u.embedding_profile_id = p.id
 WHERE k.tenant_id = %(tenant)s AND k.bot_id <> %(bot)s AND k.visibility_scope = 'tenant'
 ORDER BY p.name = %(name)s DESC NULLS LAST, is_canary
 LIMIT CASE WHEN %(canary)s THEN 2 ELSE 1 END
@@ -1382,7 +1389,7 @@ ON CONFLICT (embedding_profile_id) DO UPDATE
 SET dense_weight = excluded.dense_weight, evidence = excluded.evidence, actor = excluded.actor, created_at = now()
 
 -- reset_tuned_weight --
--- From then on the default holds.
+-- From then on the found one holds, or the default.
 DELETE FROM rag.tuned_weights WHERE embedding_profile_id = %(profile)s
 
 -- floors --
@@ -1401,6 +1408,44 @@ SET floor = excluded.floor, dense_weight = excluded.dense_weight, evidence = exc
 -- reset_floors --
 -- From then on every score is an answer's.
 DELETE FROM rag.floors WHERE embedding_profile_id = %(profile)s
+
+-- found_weight --
+-- The weight of meaning that was found without labels, null where there was nothing to find it from.
+SELECT dense_weight, evidence, created_at FROM rag.found_weights WHERE embedding_profile_id = %(profile)s
+
+-- statistics_without_weight --
+-- A profile's statistics, if no weight was looked for with them.
+SELECT i.statistics_at, i.average_length, coalesce(i.dense_floor, 0) AS dense_floor
+FROM rag.index_state i
+LEFT JOIN rag.found_weights f ON f.embedding_profile_id = i.embedding_profile_id
+WHERE i.embedding_profile_id = %(profile)s AND i.statistics_at IS DISTINCT FROM f.statistics_at
+
+-- sample_passages --
+-- Shared chunks with words, chosen by their text: the same ones of the same texts, whatever their ids.
+SELECT c.source_id, c.content, c.citation, c.embedding, c.lexical::text AS terms
+FROM rag.knowledge_chunks c
+WHERE c.embedding_profile_id = {profile} AND c.fts <> '' AND c.source_id NOT IN (SELECT rag.private_sources({profile}))
+ORDER BY rag.text_id(c.content), c.id LIMIT %(limit)s
+
+-- terms_of_queries --
+-- What each term of each query counts, as a search has it; null for one without terms.
+SELECT (rag.analyse_query(%(profile)s, %(language)s::regconfig, q.words)).weights::text
+FROM unnest(%(texts)s::text[]) WITH ORDINALITY AS q (words, place)
+ORDER BY q.place
+
+-- terms_of_texts --
+-- The BM25 weights that texts would have as chunks.
+SELECT rag.bm25_weights(to_tsvector(%(language)s::regconfig, t.words), %(length)s)::text
+FROM unnest(%(texts)s::text[]) WITH ORDINALITY AS t (words, place)
+ORDER BY t.place
+
+-- set_found_weight --
+-- It replaces the one before.
+INSERT INTO rag.found_weights AS w (embedding_profile_id, tenant_id, bot_id, dense_weight, evidence, statistics_at)
+VALUES (%(profile)s, %(tenant)s, %(bot)s, %(dense_weight)s, %(evidence)s, %(statistics_at)s)
+ON CONFLICT (embedding_profile_id) DO UPDATE
+SET dense_weight = excluded.dense_weight, evidence = excluded.evidence, statistics_at = excluded.statistics_at,
+    created_at = now()
 
 -- index_recall --
 -- 1 where no index is built, and null where it was not measured.
@@ -1548,6 +1593,10 @@ SELECT coalesce(sum(chunk_count), 0)::bigint FROM rag.source_profiles WHERE embe
 -- forget_source_profiles --
 -- Of a profile whose partition is dropped.
 DELETE FROM rag.source_profiles WHERE embedding_profile_id = %(profile)s
+
+-- forget_found_weight --
+-- Of a profile whose partition is dropped.
+DELETE FROM rag.found_weights WHERE embedding_profile_id = %(profile)s
 
 -- forget_index_state --
 -- Of a profile whose partition is dropped.

@@ -1584,6 +1584,21 @@ ALTER TABLE ONLY rag.floors FORCE ROW LEVEL SECURITY;
 
 ALTER TABLE rag.floors OWNER TO rag_owner;
 
+CREATE TABLE rag.found_weights (
+    embedding_profile_id bigint NOT NULL,
+    tenant_id rag.key NOT NULL,
+    bot_id rag.key NOT NULL,
+    dense_weight double precision,
+    evidence jsonb NOT NULL,
+    statistics_at timestamp with time zone NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT found_weights_dense_weight_check CHECK (((dense_weight >= (0)::double precision) AND (dense_weight <= (1)::double precision)))
+);
+
+ALTER TABLE ONLY rag.found_weights FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE rag.found_weights OWNER TO rag_owner;
+
 CREATE TABLE rag.gate_verdicts (
     id bigint NOT NULL,
     knowledge_space_id uuid NOT NULL,
@@ -2065,6 +2080,9 @@ ALTER TABLE ONLY rag.eval_sets
 ALTER TABLE ONLY rag.floors
     ADD CONSTRAINT floors_pkey PRIMARY KEY (embedding_profile_id, mode);
 
+ALTER TABLE ONLY rag.found_weights
+    ADD CONSTRAINT found_weights_pkey PRIMARY KEY (embedding_profile_id);
+
 ALTER TABLE ONLY rag.gate_verdicts
     ADD CONSTRAINT gate_verdicts_pkey PRIMARY KEY (id);
 
@@ -2198,6 +2216,8 @@ CREATE TRIGGER changes_answers AFTER UPDATE ON rag.embedding_profiles FOR EACH R
 
 CREATE TRIGGER changes_answers AFTER INSERT OR DELETE OR UPDATE ON rag.floors FOR EACH ROW EXECUTE FUNCTION rag.note_corpus_change('evidence', 'actor', 'created_at');
 
+CREATE TRIGGER changes_answers AFTER INSERT OR DELETE OR UPDATE ON rag.found_weights FOR EACH ROW EXECUTE FUNCTION rag.note_corpus_change('evidence', 'statistics_at', 'created_at');
+
 CREATE TRIGGER changes_answers AFTER UPDATE ON rag.index_state FOR EACH ROW EXECUTE FUNCTION rag.note_corpus_change('updated_at', 'recall_at_10');
 
 CREATE TRIGGER changes_answers AFTER DELETE OR UPDATE ON rag.knowledge_sources FOR EACH ROW EXECUTE FUNCTION rag.note_corpus_change('progress_percent', 'error_message', 'failed_stage', 'held_since', 'missing_since', 'updated_at');
@@ -2254,6 +2274,9 @@ ALTER TABLE ONLY rag.eval_sets
 
 ALTER TABLE ONLY rag.floors
     ADD CONSTRAINT floors_embedding_profile_id_fkey FOREIGN KEY (embedding_profile_id) REFERENCES rag.embedding_profiles(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY rag.found_weights
+    ADD CONSTRAINT found_weights_embedding_profile_id_fkey FOREIGN KEY (embedding_profile_id) REFERENCES rag.embedding_profiles(id) ON DELETE CASCADE;
 
 ALTER TABLE ONLY rag.gate_verdicts
     ADD CONSTRAINT gate_verdicts_baseline_profile_id_fkey FOREIGN KEY (baseline_profile_id) REFERENCES rag.embedding_profiles(id);
@@ -2339,6 +2362,8 @@ CREATE POLICY app ON rag.embedding_profiles FOR SELECT TO rag_app USING ((((tena
 
 CREATE POLICY app ON rag.floors FOR SELECT TO rag_app USING ((((tenant_id)::text = rag.scope_tenant()) AND ((bot_id)::text = rag.scope_bot())));
 
+CREATE POLICY app ON rag.found_weights FOR SELECT TO rag_app USING ((((tenant_id)::text = rag.scope_tenant()) AND ((bot_id)::text = rag.scope_bot())));
+
 CREATE POLICY app ON rag.knowledge_chunks FOR SELECT TO rag_app USING ((((tenant_id)::text = rag.scope_tenant()) AND ((bot_id)::text = rag.scope_bot()) AND (EXISTS ( SELECT
    FROM rag.knowledge_sources s
   WHERE (s.id = knowledge_chunks.source_id)))));
@@ -2364,6 +2389,8 @@ CREATE POLICY app ON rag.tuned_weights FOR SELECT TO rag_app USING ((((tenant_id
 CREATE POLICY app_shared ON rag.embedding_profiles FOR SELECT TO rag_app USING ((((tenant_id)::text = rag.scope_tenant()) AND ((bot_id)::text = ( SELECT rag.shared_bot() AS shared_bot))));
 
 CREATE POLICY app_shared ON rag.floors FOR SELECT TO rag_app USING ((((tenant_id)::text = rag.scope_tenant()) AND ((bot_id)::text = ( SELECT rag.shared_bot() AS shared_bot))));
+
+CREATE POLICY app_shared ON rag.found_weights FOR SELECT TO rag_app USING ((((tenant_id)::text = rag.scope_tenant()) AND ((bot_id)::text = ( SELECT rag.shared_bot() AS shared_bot))));
 
 CREATE POLICY app_shared ON rag.knowledge_chunks FOR SELECT TO rag_app USING ((((tenant_id)::text = rag.scope_tenant()) AND ((bot_id)::text = ( SELECT rag.shared_bot() AS shared_bot)) AND (EXISTS ( SELECT
    FROM rag.knowledge_sources s
@@ -2409,6 +2436,8 @@ ALTER TABLE rag.eval_sets ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE rag.floors ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE rag.found_weights ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE rag.gate_verdicts ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE rag.index_state ENABLE ROW LEVEL SECURITY;
@@ -2434,6 +2463,8 @@ CREATE POLICY ingest ON rag.eval_runs TO rag_ingest USING (((tenant_id)::text = 
 CREATE POLICY ingest ON rag.eval_sets TO rag_ingest USING (((tenant_id)::text = rag.scope_tenant())) WITH CHECK (((tenant_id)::text = rag.scope_tenant()));
 
 CREATE POLICY ingest ON rag.floors TO rag_ingest USING (((tenant_id)::text = rag.scope_tenant())) WITH CHECK (((tenant_id)::text = rag.scope_tenant()));
+
+CREATE POLICY ingest ON rag.found_weights TO rag_ingest USING (((tenant_id)::text = rag.scope_tenant())) WITH CHECK (((tenant_id)::text = rag.scope_tenant()));
 
 CREATE POLICY ingest ON rag.gate_verdicts TO rag_ingest USING (((tenant_id)::text = rag.scope_tenant())) WITH CHECK (((tenant_id)::text = rag.scope_tenant()));
 
@@ -2570,6 +2601,7 @@ GRANT SELECT ON TABLE rag.embedding_profiles TO rag_search;
 REVOKE ALL ON FUNCTION rag.analyse_graph_query(profile rag.embedding_profiles, query_text text) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION rag.analyse_query(profile_id bigint, config regconfig, query_text text) FROM PUBLIC;
+GRANT ALL ON FUNCTION rag.analyse_query(profile_id bigint, config regconfig, query_text text) TO rag_ingest;
 
 REVOKE ALL ON FUNCTION rag.check_search(mode text, query_vector public.vector, query_text text, top_k integer, copies boolean, candidates integer, dense_weight double precision, fusion text, filters jsonb, exact boolean) FROM PUBLIC;
 GRANT ALL ON FUNCTION rag.check_search(mode text, query_vector public.vector, query_text text, top_k integer, copies boolean, candidates integer, dense_weight double precision, fusion text, filters jsonb, exact boolean) TO rag_search;
@@ -2679,6 +2711,9 @@ GRANT UPDATE(imported_at) ON TABLE rag.eval_sets TO rag_ingest;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.floors TO rag_ingest;
 GRANT SELECT ON TABLE rag.floors TO rag_app;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.found_weights TO rag_ingest;
+GRANT SELECT ON TABLE rag.found_weights TO rag_app;
 
 GRANT SELECT,INSERT,DELETE ON TABLE rag.gate_verdicts TO rag_ingest;
 

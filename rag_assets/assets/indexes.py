@@ -8,6 +8,7 @@ import dagster as dg
 
 from rag_assets.assets.metadata import bots_table
 from rag_assets.assets.steps import OWNERS, IngestConfig, indexes_of_pair, profiles_of, working
+from rag_assets.ingest.found_weights import find_weight
 from rag_assets.partitions import tenant_profile
 from rag_assets.resources import Postgres
 from rag_assets.store.database import Database
@@ -26,11 +27,14 @@ from rag_assets.store.profiles import BuiltProfile
 def gin_index(
     context: dg.AssetExecutionContext, config: IngestConfig, postgres: Postgres
 ) -> dg.MaterializeResult[None]:
-    """The full-text index and the BM25 statistics; weights are rebuilt where the mean length has drifted."""
+    """The full-text index and the BM25 statistics; weights are rebuilt where the mean length has drifted. With new
+    statistics the weight of meaning in hybrid search is found anew."""
     with working(context) as step:
         database = postgres.database()
         built = profiles_of(context, database, config)
         reports = [refresh_lexical(database, one) for one in built]
+        for one in built:
+            find_weight(database, one)
         bots = indexes_of_pair(context, database)
     return dg.MaterializeResult(
         metadata={

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Annotated, Any
 
@@ -19,8 +20,8 @@ from rag_assets.printing import counted
 from rag_assets.store import tenants
 from rag_assets.store.database import Database
 from rag_assets.store.floors import floors_of
-from rag_assets.store.profiles import built_profiles, get_spec, list_specs
-from rag_assets.store.weights import tuned_weight
+from rag_assets.store.profiles import BuiltProfile, built_profiles, get_spec, list_specs
+from rag_assets.store.weights import FoundWeight, TunedWeight, found_weight, tuned_weight
 
 
 def add_tenant(
@@ -91,12 +92,15 @@ def _last_errors(database: Database) -> dict[str, list[dict[str, str]]]:
 def show_profile(
     name: Annotated[str, typer.Argument(help="Name of the profile.", callback=key("profile"))], as_json: Json = False
 ) -> CommandResult:
-    """Show everything that one profile fixes, and for which bots its hybrid search was tuned."""
+    """Show everything that one profile fixes, and for which bots its hybrid search was tuned.
+
+    The weights of hybrid search that were found without labels are shown, too.
+    """
     with ready_database() as database:
         with database.work() as connection:
             profile = get_spec(connection, name)
-        weights, floors = _tuned_weights(database, name), _floors(database, name)
-    payload = {**profile_payload(profile), "tuned_weights": weights, "floors": floors}
+        weights, floors = _weights_of(database, name), _floors(database, name)
+    payload = {**profile_payload(profile), **weights, "floors": floors}
 
     def show(console: Console) -> None:
         _show_profile(console, profile, weights)
@@ -105,16 +109,22 @@ def show_profile(
     return CommandResult(payload, show)
 
 
-def _tuned_weights(database: Database, name: str) -> list[dict[str, Any]]:
-    found = []
+def _weights_of(database: Database, name: str) -> dict[str, list[dict[str, Any]]]:
+    """For each bot of each tenant, and what they rest on."""
+    tuned, found = [], []
     for tenant in tenants.list_tenants(database):
         with database.work(tenant) as connection:
             for built in built_profiles(connection, tenant, name=name):
-                tuned = tuned_weight(connection, built)
-                if tuned is not None:
-                    own = {"tenant": tenant, "bot": built.bot, **asdict(tuned)}
-                    found.append({**own, "created_at": tuned.created_at.isoformat()})
-    return found
+                tuned += _told(built, tuned_weight(connection, built))
+                found += _told(built, found_weight(connection, built))
+    return {"tuned_weights": tuned, "found_weights": found}
+
+
+def _told(built: BuiltProfile, weight: TunedWeight | FoundWeight | None) -> list[dict[str, Any]]:
+    if weight is None:
+        return []
+    told = {"tenant": built.tenant, "bot": built.bot, **asdict(weight)}
+    return [{**told, "created_at": weight.created_at.isoformat()}]
 
 
 def _floors(database: Database, name: str) -> list[dict[str, Any]]:
@@ -204,7 +214,9 @@ def _index_text(profile: EmbeddingProfile) -> str:
     return f"hnsw from {counted(profile.index.exact_rows(profile.dimensions), 'chunk')}"
 
 
-def _show_profile(console: Console, profile: EmbeddingProfile, weights: list[dict[str, Any]]) -> None:
+def _show_profile(
+    console: Console, profile: EmbeddingProfile, weights: Mapping[str, Sequence[Mapping[str, Any]]]
+) -> None:
     table = Table(show_header=False, box=None)
     names = ("profile", "model", "dimensions", "metric", "chunks", "language", "index")
     for name, cell in zip(names, _cells(profile), strict=True):
@@ -214,7 +226,11 @@ def _show_profile(console: Console, profile: EmbeddingProfile, weights: list[dic
     for option, value in profile.options.model_dump(mode="json", exclude_defaults=True).items():
         table.add_row(option.replace("_", " "), str(value))
     table.add_row("spec hash", profile.spec_hash)
-    for one in weights:
+    for one in weights["found_weights"]:
+        whose, weight = f"{one['tenant']}/{one['bot']}", one["dense_weight"]
+        told = f"none for {whose}: {one['evidence']['reason']}" if weight is None else f"{weight:g} for {whose}"
+        table.add_row("found weight", printable(told))
+    for one in weights["tuned_weights"]:
         when = f"since {one['created_at'][:10]}, by {one['actor']}"
         table.add_row("tuned weight", f"{one['dense_weight']:g} for {one['tenant']}/{one['bot']}, {when}")
     console.print(table)

@@ -23,11 +23,10 @@ from rag_assets.commands.session import check_names, ready_database
 from rag_assets.commands.shell import FAILED, CommandResult
 from rag_assets.errors import ProfileNotReady, UsageError
 from rag_assets.ingest.pairs import enabled_profiles
-from rag_assets.retrieval.retrievers import DEFAULT_WEIGHT
 from rag_assets.store.database import Database
-from rag_assets.store.profiles import built_profile
+from rag_assets.store.profiles import BuiltProfile, built_profile
 from rag_assets.store.tenants import spaces_of
-from rag_assets.store.weights import reset_tuned_weight, set_tuned_weight
+from rag_assets.store.weights import reset_tuned_weight, set_tuned_weight, untuned_weight
 
 _Unanswerable = Annotated[
     Path | None,
@@ -88,7 +87,7 @@ def tune(
         bool, typer.Option("--apply", help="Let searches of the profile use the weight, if it is proven to be better.")
     ] = False,
     force: Annotated[bool, typer.Option("--force", help="With --apply: also if it is not proven.")] = False,
-    reset: Annotated[bool, typer.Option("--reset", help="Measure nothing, and use the default again.")] = False,
+    reset: Annotated[bool, typer.Option("--reset", help="Measure nothing, and use the untuned weight again.")] = False,
     floor: Annotated[
         bool, typer.Option("--floor", help="Find the scores below which there is no reliable source, not the weight.")
     ] = False,
@@ -100,7 +99,8 @@ def tune(
 
     A query's half follows from its id. With --apply the weight is stored for the profile of this bot, with what it
     rests on, and searches use it; exit code 1 where it is not proven. `rag profile show` tells it, and --reset takes it
-    away. With --floor the same is done for the best scores below which what is found is no answer.
+    away. It is compared with the weight that holds without it: the one found without labels, else 0.5. With --floor
+    the same is done for the best scores below which what is found is no answer.
     """
     if (reset and apply) or (force and not apply):
         raise UsageError("say --apply, or --apply --force, or --reset")
@@ -112,18 +112,24 @@ def tune(
         with database.work(tenant, bot) as connection:
             built = built_profile(connection, tenant, bot, profile)
             if reset and not floor:
-                return _reset_answer(named, reset_tuned_weight(connection, built))
+                was_set = reset_tuned_weight(connection, built)
+                return _reset_answer(named, was_set, untuned_weight(connection, built))
         if floor and reset:
             return reset_floors_of(database, built)
         if floor:
             share = KEEP if keep is None else keep
             return tune_floors(database, built, unanswerable, share, apply=apply, force=force)
-        evalset = stored_set(database, tenant, bot).evalset
-        found = find(database, tenant, bot, profile, evalset)
-        applied = apply and (found.is_proven or force)
-        if applied:
-            with database.work(tenant, bot) as connection:
-                set_tuned_weight(connection, built, found.weight, {**found.evidence(evalset), "forced": force})
+        return _tune_weight(database, built, apply=apply, force=force)
+
+
+def _tune_weight(database: Database, built: BuiltProfile, *, apply: bool, force: bool) -> CommandResult:
+    named = {"tenant": built.tenant, "bot": built.bot, "profile": built.profile.name}
+    evalset = stored_set(database, built.tenant, built.bot).evalset
+    found = find(database, built.tenant, built.bot, built.profile.name, evalset)
+    applied = apply and (found.is_proven or force)
+    if applied:
+        with database.work(built.tenant, built.bot) as connection:
+            set_tuned_weight(connection, built, found.weight, {**found.evidence(evalset), "forced": force})
     payload = {**named, **_tuned_payload(found), "applied": applied}
     code = FAILED if apply and not applied else 0
     return CommandResult(payload, lambda console: _show_tuned(console, payload, found), code)
@@ -135,7 +141,7 @@ def _tuned_payload(found: Tuned) -> dict[str, Any]:
         "tuning": [{"weight": weight, **_numbers(one)} for weight, one in found.tuning.items()],
         "held_out": {
             "tuned": {"weight": found.weight, **_numbers(found.tuned)},
-            "default": {"weight": DEFAULT_WEIGHT, **_numbers(found.default)},
+            "default": {"weight": found.untuned, **_numbers(found.default)},
             "difference": found.comparison.diff,
             "p_value": found.comparison.p_value,
         },
@@ -144,10 +150,12 @@ def _tuned_payload(found: Tuned) -> dict[str, Any]:
     }
 
 
-def _reset_answer(named: Mapping[str, Any], was_set: bool) -> CommandResult:
+def _reset_answer(named: Mapping[str, Any], was_set: bool, weight: float) -> CommandResult:
     when = "again" if was_set else "as before"
-    text = f"searches of {named['profile']} use the default weight of {DEFAULT_WEIGHT:g} {when}"
-    return CommandResult({**named, "reset": was_set}, lambda console: console.print(text, markup=False))
+    text = f"searches of {named['profile']} use the default weight of {weight:g} {when}"
+    return CommandResult(
+        {**named, "reset": was_set, "weight": weight}, lambda console: console.print(text, markup=False)
+    )
 
 
 def _complete_profiles(database: Database, tenant: str, bot: str) -> list[str]:

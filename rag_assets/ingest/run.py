@@ -10,6 +10,7 @@ from rag_assets.embedding.profiles import DEFAULT_PROFILE, EmbeddingProfile
 from rag_assets.errors import InvalidArgument
 from rag_assets.ingest.chunks import ChunkReport, chunk_pending
 from rag_assets.ingest.embeddings import EmbedReport, embed_chunks
+from rag_assets.ingest.found_weights import find_weight
 from rag_assets.ingest.publication import PublishReport, publish_chunks
 from rag_assets.ingest.roots import forget_unread
 from rag_assets.ingest.sources import SyncReport, sync_sources
@@ -86,6 +87,7 @@ def ingest(
     embedded_table, embedded = embed_chunks(database, [built], table, batch)
     published = publish_chunks(database, [built], embedded_table)
     lexical = refresh_lexical(database, built)
+    find_weight(database, built)
     hnsw = ensure_hnsw(database, built)
     tune_recall(database, built)
     return IngestReport(synced, chunked, embedded, published, lexical, hnsw)

@@ -27,8 +27,7 @@ from rag_assets.store.search import (
     search_statement,
     searched_spec,
 )
-
-DEFAULT_WEIGHT = 0.5  # of meaning, where none was tuned
+from rag_assets.store.weights import DEFAULT_WEIGHT
 
 
 class _PostgresRetriever(SteppedRetriever):
@@ -47,8 +46,8 @@ class _PostgresRetriever(SteppedRetriever):
     ) -> None:
         """Made once, for all bots and profiles: the scope of each search says whose profile embeds the query.
 
-        `dense_weight` (0 to 1; by default the one that was tuned for the scope's profile, else 0.5), `fusion` and
-        `candidates` (how many of each list are fused, 1 to 1000) are for hybrid mode. A text that lies at several
+        `dense_weight` (0 to 1; by default the scope's, which was tuned or found for its profile, else 0.5), `fusion`
+        and `candidates` (how many of each list are fused, 1 to 1000) are for hybrid mode. A text that lies at several
         places is returned once, with the others in its citation's `also_at`; `copies` returns each of them.
 
         Raises:

@@ -26,9 +26,10 @@ class RetrievalScope:
     hand with ids of another tenant finds nothing, and one whose `profile` is not that of its `profile_id` is refused
     by every search. `origin` is where the vectors of the profile were made, if that is known and not in the profile: a
     query is embedded there or not at all. `dense_weight` is the weight of meaning in hybrid search that was tuned
-    for the profile, None for the default. `shared` is the same for what all bots of the tenant share, with the profile
-    that serves there; None where they share nothing. `floors` are the best scores, by mode (`dense`, `lexical`,
-    `hybrid`), below which nothing that is found is an answer, where they were measured for the profile.
+    for the profile, or found for it without labels; None for the default. `shared` is the same for what all bots of the
+    tenant share, with the profile that serves there; None where they share nothing. `floors` are the best scores, by
+    mode (`dense`, `lexical`, `hybrid`), below which nothing that is found is an answer, where they were measured for
+    the profile.
 
     Raises:
         InvalidKey: tenant or bot is not a key.

@@ -41,7 +41,8 @@ class BotProfile:
 @dataclass(frozen=True)
 class BotIndexes:
     """The indexes of a profile of a bot. `searched` is "exact" or "hnsw"; `recall` of exact search is 1, and None where
-    it was not measured."""
+    it was not measured. `dense_weight` is that of hybrid search; `weight_is` "tuned" with labels, "found" without, or
+    "default", where it is None."""
 
     bot: str
     chunks: int
@@ -52,6 +53,8 @@ class BotIndexes:
     searched: str
     ef_search: int
     recall: float | None
+    dense_weight: float | None
+    weight_is: str
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,10 @@ from rag_assets.store.sql import query, scalar
 from rag_assets.store.tenants import spaces_of
 
 SOAK_DAYS = 7.0
+_RECORDS = (
+    "forget_source_profiles", "forget_triples", "forget_lexeme_stats", "forget_found_weight", "forget_index_state",
+    "drop_leftover_documents",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -119,10 +123,7 @@ def _forget(database: Database, built: BuiltProfile, found: Dropped) -> None:
     keys = {"profile": built.id, "space": built.space_id}
     with database.work(built.tenant, built.bot) as connection:
         connection.execute(query("lock_profile"), keys)
-        for name in (
-            "forget_source_profiles", "forget_triples", "forget_lexeme_stats", "forget_index_state",
-            "drop_leftover_documents",
-        ):  # fmt: skip
+        for name in _RECORDS:
             connection.execute(query(name), keys)
         evidence = {"chunks_expected": found.chunks_expected, "chunks_dropped": found.chunks_dropped}
         record_event(connection, built, "dropped", evidence)

@@ -72,7 +72,7 @@ class SearchRow:
 @dataclass(frozen=True)
 class SpaceProfile:
     """A profile that may answer in a bot's space; `profile_id` and `status` are None where the space has none, and
-    `dense_weight` where none was tuned for it. `floors` are objects of `mode`, `floor` and `dense_weight`."""
+    `dense_weight` where none was tuned or found for it. `floors` are objects of `mode`, `floor` and `dense_weight`."""
 
     space_id: UUID
     canary_percent: int

@@ -45,8 +45,7 @@ def test_a_profile_is_shown_as_it_was_added(rag: Rag) -> None:
     added = rag.json("profile", "add", "mine", *words.split(), "--index", "exact", "--metric", "cosine")
     assert added["created"] is True
     shown = rag.json("profile", "show", "mine")
-    assert shown.pop("tuned_weights") == []
-    assert shown.pop("floors") == []
+    assert [shown.pop(name) for name in ("tuned_weights", "found_weights", "floors")] == [[], [], []]
     assert shown == {key: value for key, value in added.items() if key != "created"}
     assert (shown["dimensions"], shown["lexical"]["language"], shown["index"]["kind"]) == (
         24,
