@@ -35,7 +35,7 @@ Mode = Annotated[SearchMode, typer.Option(help="By meaning, by words, or both fu
 Weight = Annotated[
     float | None,
     typer.Option(
-        help="Weight of meaning in hybrid mode; words have the rest. (default: the tuned one, else 0.5)",
+        help="Weight of meaning in hybrid mode; words have the rest. (default: tuned, else found, else 0.5)",
         show_default=False, min=0.0, max=1.0,
     ),
 ]  # fmt: skip
