@@ -32,8 +32,10 @@ def completion(
 
     For the running shell alone: eval "$(rag completion bash)". No database is asked or started.
     """
-    script = get_completion_script(prog_name="rag", complete_var="_RAG_COMPLETE", shell=shell.value)
-    path = str(install(shell=shell.value, prog_name="rag", complete_var="_RAG_COMPLETE")[1]) if to_install else None
+    script = get_completion_script(prog_name="rag", complete_var="_RAG_COMPLETE", shell=shell.value)  # nosec B604
+    # `shell` is the name of one, and nothing is run.
+    where = install(shell=shell.value, prog_name="rag", complete_var="_RAG_COMPLETE") if to_install else None  # nosec B604
+    path = str(where[1]) if where else None
     payload = {"shell": shell.value, "script": script, "path": path}
 
     def show(console: Console) -> None:
