@@ -78,7 +78,7 @@ class FoundFloor:
         one = self.held_out
         found = (
             f"on the other half it refuses {one.refused} of {counted(one.unanswerable, 'question')} that nobody can "
-            f"answer, and lets {one.kept} of {one.answerable} labelled queries through, p = {one.p_value:.3f}"
+            f"answer, and lets {one.kept} of {counted(one.answerable, 'labelled query')} through, p = {one.p_value:.3f}"
         )
         return f"{self.mode}: {self.floor:.3f}{'' if self.is_proven else ' is not proven'}; {found}"
 

@@ -30,6 +30,7 @@ from rag_assets.errors import (
     ModelUnavailable,
     ProviderRefused,
 )
+from rag_assets.printing import counted
 
 LARGEST_BODY = 4 * 2**20  # 32,768 tokens have some 200 KB
 _TRIES = 2  # somebody waits
@@ -83,7 +84,7 @@ class ServedChat:
             said = self._tries(Request(told, None, max_tokens), deadline)
             self._keeps_schemas = False
         if said.is_cut:
-            raise ModelNonsense(f"{self.name}: the answer was cut off at {max_tokens} tokens")
+            raise ModelNonsense(f"{self.name}: the answer was cut off at {counted(max_tokens, 'token')}")
         if not said.text.strip():
             raise ModelNonsense(f"{self.name}: the answer is empty")
         tokens = said.tokens or estimated_tokens(said.text, *(one.text for one in told))

@@ -15,6 +15,7 @@ from typing import Literal
 
 WORDLLAMA_MAX_TOKENS = 8192  # a bound on work and memory: the static model itself has no context window
 ANY_DIMENSIONS = range(1, 4001)
+_AT_ONCE = {"wordllama": 300, "hash": 300, "sentence-transformers": 100}
 _BYTES_PER_TOKEN = 4  # what English prose comes to; other scripts and numbers need more tokens a character
 MEDIA_PAGES = 6  # of a PDF that is embedded as such
 MEDIA_TOKENS = 258  # of a picture, or of a page of a PDF
@@ -175,6 +176,12 @@ def batch_providers() -> str:
 
 def _names(models: Iterable[ModelInfo]) -> str:
     return ", ".join(dict.fromkeys(info.provider for info in models))
+
+
+def texts_at_once(provider: str) -> int:
+    """How many texts may be embedded beside other work, for what nobody has asked for: a second's worth, or some for a
+    model that takes time. None of a provider that is asked over a network, which is paid and waited for."""
+    return _AT_ONCE.get(provider, 0)
 
 
 def estimated_tokens(text: str) -> int:

@@ -18,11 +18,9 @@ import pyarrow as pa
 from pydantic import BaseModel, ConfigDict
 
 from rag_assets.chat.forms import DATA_RULE, data_block, read_form, schema_of
-from rag_assets.chat.google import GoogleChat
-from rag_assets.chat.openai import OpenAIChat
+from rag_assets.chat.named import chat_of, server_of
 from rag_assets.chat.protocol import ChatMessage, ChatModel
 from rag_assets.embedding.profiles import TripleOptions
-from rag_assets.embedding.providers.openai import server_address
 from rag_assets.errors import ChatError, ModelNonsense, ModelRefused, ModelUnavailable
 from rag_assets.ingest.mentions import nearest_mentions
 from rag_assets.progress import stage
@@ -89,7 +87,11 @@ def extract_triples(database: Database, built: BuiltProfile, chunks: pa.Table) -
     known = answers.get(list(texts))
     new = {digest: text for digest, text in texts.items() if digest not in known}
     if new:
-        _ask_all(_chat(options), built, answers, new, report)
+        chat = chat_of(options)
+        try:
+            _ask_all(chat, built, answers, new, report)
+        finally:
+            chat.close()
     report.unanswered = sum(one.error is not None for one in answers.get(list(texts)).values())
     return report
 
@@ -119,10 +121,8 @@ def triples_of_chunks(
 
 def model_key(options: TripleOptions) -> str:
     """Names what decides which triples are found in a given text."""
-    base_url = ""
-    if options.provider == "openai-compatible":
-        base_url = server_address(options.model, options.base_url, options.key_env).base_url
-    digest = hashlib.sha256(json.dumps([PROMPT_VERSION, options.provider, options.model, base_url]).encode())
+    asked = [PROMPT_VERSION, options.provider, options.model, server_of(options)]
+    digest = hashlib.sha256(json.dumps(asked).encode())
     return f"{options.provider}:{options.model}:{digest.hexdigest()[:12]}"
 
 
@@ -136,34 +136,25 @@ def _texts(chunks: pa.Table) -> Iterable[tuple[str | None, str]]:
     return ((context, content) for context, content, media in zip(*columns, strict=True) if media is None)
 
 
-def _chat(options: TripleOptions) -> OpenAIChat | GoogleChat:
-    if options.provider == "google":
-        return GoogleChat(options.model, api_key_env=options.key_env)
-    return OpenAIChat(options.model, base_url=options.base_url, api_key_env=options.key_env)
-
-
 def _ask_all(
-    chat: OpenAIChat | GoogleChat,
+    chat: ChatModel,
     built: BuiltProfile,
     answers: TripleAnswers,
     texts: Mapping[bytes, tuple[str | None, str]],
     report: ExtractReport,
 ) -> None:
     asker = _Asker(chat)
-    try:
-        with (
-            stage(f"find triples {built.bot}", len(texts)) as bar,
-            ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="triples") as pool,
-        ):
-            found = pool.map(lambda one: (one[0], asker.ask(*one[1])), texts.items())
-            for digest, one in found:
-                if one is not None:
-                    answers.put(digest, one)  # committed one by one: each has cost something
-                    report.asked += 1
-                    report.tokens += one.tokens
-                bar.advance(1)
-    finally:
-        chat.close()
+    with (
+        stage(f"find triples {built.bot}", len(texts)) as bar,
+        ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="triples") as pool,
+    ):
+        found = pool.map(lambda one: (one[0], asker.ask(*one[1])), texts.items())
+        for digest, one in found:
+            if one is not None:
+                answers.put(digest, one)  # committed one by one: each has cost something
+                report.asked += 1
+                report.tokens += one.tokens
+            bar.advance(1)
     if asker.failure is not None:
         raise type(asker.failure)(
             f"triples of {built.tenant}/{built.bot} for profile {built.profile.name!r}: {asker.failure}; what was "

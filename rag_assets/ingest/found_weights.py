@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag_assets.documents.model import embedding_text
+from rag_assets.embedding.models import texts_at_once
 from rag_assets.embedding.protocol import Embedder
 from rag_assets.embedding.registry import embedder_for
 from rag_assets.errors import EmbeddingError
@@ -33,9 +34,6 @@ from rag_assets.store.weights import (
     terms_of_texts,
 )
 
-# How many sentences are embedded, and twice as many passages: a second, or some for a model that takes time. One that
-# is asked over a network would have to be paid and waited for.
-QUERIES = {"wordllama": 300, "hash": 300, "sentence-transformers": 100}
 POOL = 1000  # passages that compete
 FEWEST = 50  # queries; fewer prove nothing
 
@@ -64,7 +62,7 @@ def find_weight(database: Database, built: BuiltProfile) -> float | None:
     """
     with database.work(built.tenant) as connection:
         statistics = statistics_without_weight(connection, built)
-        limit = QUERIES.get(built.profile.provider, 0)
+        limit = texts_at_once(built.profile.provider)
         passages = sample_passages(connection, built, POOL) if statistics and limit else []
     if statistics is None:
         return None

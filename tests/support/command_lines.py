@@ -12,7 +12,8 @@ from rag_assets.commands.lazy import LazyCommand
 from rag_assets.commands.listing import listed
 
 _ENOUGH = {
-    "query": "x", "percent": "5", "provider": "google", "items": "3", "out": "report.md", "source": "x.md", "new": ".",
+    "file": __file__, "query": "x", "percent": "5", "provider": "google", "items": "3", "out": "report.md",
+    "source": "x.md", "new": ".",
 }  # fmt: skip
 _NEEDED = {"tenant limit": ("provider", "items"), "root set": ("exclude",)}  # one of several is
 

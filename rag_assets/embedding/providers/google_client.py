@@ -32,6 +32,7 @@ from rag_assets.embedding.providers.requests import (
     within,
 )
 from rag_assets.errors import EmbeddingError, ProviderRefused, ProviderUnavailable, RagError
+from rag_assets.printing import counted
 from rag_assets.settings import load_settings
 
 KEY_NAMES = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
@@ -169,7 +170,7 @@ class _BoundedStream(httpx2.SyncByteStream):
         for part in self._stream:
             size += len(part)
             if self._largest is not None and size > self._largest:
-                raise AnswerTooLarge(f"more than {self._largest} bytes")
+                raise AnswerTooLarge(f"more than {counted(self._largest, 'byte')}")
             if self._deadline is not None and time.monotonic() > self._deadline:
                 raise httpx2.ReadTimeout("the answer is not complete in time")
             yield part
