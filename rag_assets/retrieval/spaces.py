@@ -8,7 +8,7 @@ from itertools import chain, zip_longest
 
 from rag_assets.embedding.protocol import Usage
 from rag_assets.errors import UsageError
-from rag_assets.retrieval.results import Retrieval, RetrievalResult, best_rung
+from rag_assets.retrieval.results import Retrieval, RetrievalResult, best_rung, joined
 from rag_assets.retrieval.scope import RetrievalScope
 from rag_assets.retrieval.steps import Outcome
 
@@ -33,7 +33,7 @@ def merged(
         raise shared.error
     if shared.error is not None:
         said = f"what all bots of {scope.tenant_id!r} share could not be searched ({shared.error})"
-        return replace(first, degraded="; ".join(filter(None, (first.degraded, said))))
+        return replace(first, degraded=joined(first.degraded, said))
     second = shared.get()
     both = [*first, *second] if by_score else _in_turns(first, second)
     if by_score:
