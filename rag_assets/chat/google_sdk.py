@@ -7,6 +7,7 @@ import pydantic
 from google import genai
 from google.genai import errors, types
 
+from rag_assets.chat.google import Settings
 from rag_assets.chat.protocol import ChatMessage
 from rag_assets.chat.served import LARGEST_BODY, Request, Said, status_failure
 from rag_assets.embedding.providers.google_client import (
@@ -33,8 +34,8 @@ _STUMBLED = {
 class GoogleChatClient:
     """The connections for one model."""
 
-    def __init__(self, model: str, variable: str | None) -> None:
-        self._model = model
+    def __init__(self, model: str, variable: str | None, settings: Settings) -> None:
+        self._model, self._settings = model, settings
         self._client = GoogleClient(
             f"google/{model}", [variable] if variable else KEY_NAMES, _failure_of, largest=LARGEST_BODY
         )
@@ -46,7 +47,7 @@ class GoogleChatClient:
             return client.models.generate_content(
                 model=self._model,
                 contents=[_content(one) for one in request.messages if one.role != "system"],
-                config=_config(request, options),
+                config=_config(request, options, self._settings),
             )
 
         return _said(self._client.what, self._client.call(generate, seconds))
@@ -56,18 +57,26 @@ class GoogleChatClient:
         self._client.close()
 
 
-def _config(request: Request, options: types.HttpOptions) -> types.GenerateContentConfig:
+def _config(request: Request, options: types.HttpOptions, settings: Settings) -> types.GenerateContentConfig:
     rules = "\n\n".join(one.text for one in request.messages if one.role == "system")
     config = types.GenerateContentConfig(
         http_options=options,
         system_instruction=rules or None,
         max_output_tokens=request.max_tokens,
+        temperature=settings.temperature,
+        thinking_config=_thinking(settings.thinking),
         automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
     )
     if request.schema is not None:
         config.response_mime_type = "application/json"
         config.response_json_schema = dict(request.schema)
     return config
+
+
+def _thinking(wanted: int | str | None) -> types.ThinkingConfig | None:
+    if isinstance(wanted, str):
+        return types.ThinkingConfig(thinking_level=types.ThinkingLevel(wanted.upper()))
+    return None if wanted is None else types.ThinkingConfig(thinking_budget=wanted)
 
 
 def _content(message: ChatMessage) -> types.Content:

@@ -10,11 +10,23 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from rag_assets.addresses import AddressFault, plain_http_address
-from rag_assets.chat.served import LARGEST_BODY, Request, Said, ServedChat, check_model, check_variable, status_failure
+from rag_assets.chat.served import (
+    LARGEST_BODY,
+    Request,
+    Said,
+    ServedChat,
+    check_effort,
+    check_model,
+    check_temperature,
+    check_variable,
+    status_failure,
+)
 from rag_assets.embedding.providers.openai import OPENAI_HOST, server_address
 from rag_assets.embedding.providers.openai_http import OpenAIClient, Raw, code_of, json_object, retry_after
 from rag_assets.embedding.providers.requests import Transient
 from rag_assets.errors import InvalidArgument, ModelNonsense, ModelRefused, ModelUnavailable
+
+EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh")  # of OpenAI's models; each knows some of them
 
 
 class OpenAIChat(ServedChat):
@@ -25,10 +37,22 @@ class OpenAIChat(ServedChat):
         ProviderRefused: `OPENAI_BASE_URL` is no plain http or https address.
     """
 
-    def __init__(self, model: str, *, base_url: str | None = None, api_key_env: str | None = None) -> None:
+    def __init__(
+        self,
+        model: str,
+        *,
+        base_url: str | None = None,
+        api_key_env: str | None = None,
+        temperature: float | None = None,
+        thinking: str | None = None,
+    ) -> None:
         """`base_url` goes up to and with `/v1`; None: `OPENAI_BASE_URL` of the environment, else OpenAI's.
-        `api_key_env` names the environment variable that holds the key."""
+        `api_key_env` names the environment variable that holds the key. `temperature`, from 0 to 2, and `thinking`, how
+        much a model thinks (`reasoning_effort`: none, minimal, low, medium, high or xhigh), are sent where they are
+        given; None: as the server does without."""
         super().__init__()
+        self._temperature = check_temperature(temperature)
+        self._effort = check_effort(thinking, EFFORTS)
         self._model = check_model(model)
         address = server_address(f"openai/{model}", _checked(base_url), check_variable(api_key_env))
         self._client = OpenAIClient(address, f"openai/{model}")
@@ -54,6 +78,10 @@ class OpenAIChat(ServedChat):
             "messages": [{"role": one.role, "content": one.text} for one in request.messages],
             limit: request.max_tokens,
         }
+        if self._temperature is not None:
+            body["temperature"] = self._temperature
+        if self._effort is not None:
+            body["reasoning_effort"] = self._effort
         if request.schema is not None:
             form = {"name": "answer", "strict": True, "schema": request.schema}
             body["response_format"] = {"type": "json_schema", "json_schema": form}

@@ -33,6 +33,7 @@ from rag_assets.errors import (
 from rag_assets.printing import counted
 
 LARGEST_BODY = 4 * 2**20  # 32,768 tokens have some 200 KB
+MAX_TEMPERATURE = 2.0
 _TRIES = 2  # somebody waits
 _PAUSE_S = 0.2
 
@@ -133,6 +134,33 @@ def status_failure(what: str, status: int, retry_after: float | None = None, det
     if 300 <= status < 500 and status not in (408, 425, 429):
         return ModelRefused(f"{what} refuses the request: {told}; check the model's name and the server's address")
     return Transient(told, retry_after, is_limit=status == 429)
+
+
+def check_temperature(value: object) -> float | None:
+    """`value` if it is a number from 0 to 2; None stays.
+
+    Raises:
+        InvalidArgument: it is none.
+    """
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MAX_TEMPERATURE:
+        raise InvalidArgument(
+            f"temperature must be a number from 0 to {MAX_TEMPERATURE:g}, got {value!r}", "temperature"
+        )
+    return float(value)
+
+
+def check_effort(value: object, efforts: Sequence[str], or_else: str = "") -> str | None:
+    """`value` if it is one of the provider's words for how much a model thinks; None stays. `or_else` is what else the
+    provider would take, for the message.
+
+    Raises:
+        InvalidArgument: it is none.
+    """
+    if value is None or (isinstance(value, str) and value in efforts):
+        return value
+    raise InvalidArgument(f"thinking must be one of {', '.join(efforts)}{or_else}, got {value!r}", "thinking")
 
 
 def check_model(model: object) -> str:

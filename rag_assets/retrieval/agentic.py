@@ -13,7 +13,7 @@ from rag_assets.chat.forms import DATA_RULE, data_block
 from rag_assets.chat.protocol import ChatMessage, ChatModel, check_chat, check_limit_s
 from rag_assets.retrieval.arguments import MAX_TOP_K, check_whole
 from rag_assets.retrieval.asking import Heard, ask_chat, prompt_tokens
-from rag_assets.retrieval.beside import Search, Searched, degraded, timings, traces, usage
+from rag_assets.retrieval.beside import Search, Searched, degraded, taken, traces
 from rag_assets.retrieval.fusion import fused
 from rag_assets.retrieval.protocol import Retriever, SteppedRetriever, checked, database_of, require_retriever, steps_of
 from rag_assets.retrieval.queries import (
@@ -116,7 +116,7 @@ class AgenticRetriever(SteppedRetriever):
             branches.append(Branch(rewritten(self._chat, hunt.query, self.history, wanted, allowed, hunt.left_s)))
         first, *made = yield from together(*branches)
         first.get()
-        hunt.searches.append(Searched(hunt.query, first))
+        hunt.groups.append([Searched(hunt.query, first)])
         others: list[Searched] = []
         queries: Rewritten | None = made[0].get() if made else None
         if queries is not None:
@@ -159,7 +159,7 @@ class _Hunt:
     search: Search
     deadline: float
     tokens_left: int
-    searches: list[Searched] = field(default_factory=list)
+    groups: list[list[Searched]] = field(default_factory=list)  # each ran side by side
     rounds: list[dict[str, Any]] = field(default_factory=list)
     seen: set[str] = field(default_factory=set)
     standalone: str | None = None
@@ -172,6 +172,10 @@ class _Hunt:
 
     def __post_init__(self) -> None:
         self.seen.add(same(self.query))
+
+    @property
+    def searches(self) -> list[Searched]:
+        return [one for group in self.groups for one in group]
 
     @property
     def left_s(self) -> float:
@@ -212,7 +216,7 @@ class _Hunt:
             self.stopped = "time"
             return []
         found = yield from self.search.beside(queries, self.left_s)
-        self.searches += found
+        self.groups.append(found)
         return found
 
     def note(self, searches: Sequence[Searched], began: float, tokens: int) -> None:
@@ -245,11 +249,12 @@ class _Hunt:
         told |= {"stopped": self.stopped, "tokens": self.spent}
         told |= {"standalone": self.standalone} if self.standalone else {}
         told |= {"error": self.failure} if self.failure else {}
+        took = taken(self.groups)
         return Retrieval(
             tuple(one for one in every if one.chunk_id in chosen),
-            timings(self.searches, agentic=self.thought_ms, total=1000 * (time.perf_counter() - self.began)),
+            {**took.timings_ms, "agentic": self.thought_ms, "total": 1000 * (time.perf_counter() - self.began)},
             degraded(self.searches, self._poorer()),
-            usage(self.searches),
+            took.usage,
             (told, *traces(self.searches)),
             best_rung(*(one.found.rung for one in self.searches if one.found)),
         )

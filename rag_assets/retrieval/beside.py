@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rag_assets.embedding.protocol import Usage
 from rag_assets.errors import RagError
 from rag_assets.retrieval.protocol import Retriever, steps_of
-from rag_assets.retrieval.results import Retrieval, joined, summed
+from rag_assets.retrieval.results import Retrieval, joined
 from rag_assets.retrieval.scope import RetrievalScope
 from rag_assets.retrieval.steps import Branch, Outcome, Steps, together
+from rag_assets.retrieval.taken import Taken, in_turn
+from rag_assets.retrieval.taken import beside as side_by_side
 
 
 @dataclass(frozen=True)
@@ -63,18 +64,9 @@ class Searched:
         return f"a query made of the question was not searched for ({self._reason})"
 
 
-def timings(searches: Sequence[Searched], **more: float) -> dict[str, float]:
-    """What the stages of all searches took, in ms, and `more`."""
-    sums = {"embed": 0.0, "search": 0.0}
-    for one in searches:
-        for name, ms in (one.found.timings_ms if one.found else {}).items():
-            sums[name] = sums.get(name, 0.0) + ms
-    return {**sums, **more}
-
-
-def usage(searches: Sequence[Searched]) -> Usage | None:
-    """What the embeddings of all searches took."""
-    return summed(*(one.found.usage for one in searches if one.found))
+def taken(groups: Sequence[Sequence[Searched]]) -> Taken:
+    """What all searches took: those of a group ran side by side, and the groups one after another."""
+    return in_turn(side_by_side(one.found for one in group) for group in groups)
 
 
 def degraded(searches: Sequence[Searched], *more: str | None) -> str | None:

@@ -13,9 +13,10 @@ from rag_assets.keys import check_key
 from rag_assets.retrieval.arguments import MAX_TOP_K, check_number, check_seconds, check_whole
 from rag_assets.retrieval.fusion import fused_ranks
 from rag_assets.retrieval.protocol import Retriever, SteppedRetriever, checked, database_of, require_retriever, steps_of
-from rag_assets.retrieval.results import Retrieval, RetrievalResult, best_rung, joined, summed
+from rag_assets.retrieval.results import Retrieval, RetrievalResult, best_rung, joined
 from rag_assets.retrieval.scope import RetrievalScope, with_profile
 from rag_assets.retrieval.steps import Branch, Outcome, Steps, together
+from rag_assets.retrieval.taken import beside
 
 DualFusion = Literal["rrf", "fallback"]
 SIDES = ("primary", "secondary")
@@ -79,14 +80,14 @@ class DualRetriever(SteppedRetriever):
         outcomes = yield from together(*branches, patience=self._patience)
         answers = _answers(outcomes)
         results, told = self._chosen(answers)
-        took = 1000 * (time.perf_counter() - started)
-        sums = {name: sum(one.timings_ms.get(name, 0.0) for one in answers.values()) for name in ("embed", "search")}
+        wall = 1000 * (time.perf_counter() - started)
+        took = beside(answers.values())
         needed = [side for side in SIDES if not (side == "secondary" and told.get("fell_back") is False)]
         return Retrieval(
             results[:top_k],
-            {**sums, "dual": took, "total": took},
+            {**took.timings_ms, "dual": wall, "total": wall},
             joined(*(_said(side, outcomes[SIDES.index(side)]) for side in needed)),
-            summed(*(one.usage for one in answers.values())),
+            took.usage,
             (*({**step, "index": side} for side, one in answers.items() for step in one.trace), told),
             best_rung(*(one.rung for one in answers.values())),
         )

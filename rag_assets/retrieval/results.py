@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal, get_args, overload
 from uuid import UUID
 
@@ -76,8 +76,10 @@ class Retrieval(Sequence[RetrievalResult]):
     is never widened to make up for it. `rung` says how: searched in `full`, or at a second try (`retry`); by `words`
     alone; not at all (`none`), so that nothing is known of the sources; or with nothing found that a floor lets through
     (`no_reliable_source`). `usage` is what embedding the query consumed, None where it was not embedded.
-    `trace` has what each stage did, in order and JSON-ready: `stage` names it, and the rest is the stage's own (a
-    reranker's best score and how many it dropped; the rounds of an agentic search).
+    `timings_ms` has `embed`, `search` and what further stages take: of what ran side by side the longest, of what ran
+    one after another the sum; `total` is wall time. `trace` has what each stage did, in order and JSON-ready: `stage`
+    names it, and the rest is the stage's own (a reranker's best score and how many it dropped; the rounds of an
+    agentic search).
     """
 
     results: tuple[RetrievalResult, ...]
@@ -106,20 +108,6 @@ def joined(*reasons: str | None) -> str | None:
 def best_rung(*rungs: Rung) -> Rung:
     """Of what several searches answer together: they are by words alone only where all of them are."""
     return min(rungs, key=get_args(Rung).index, default="none")
-
-
-def summed(*usages: Usage | None) -> Usage | None:
-    """What several embeddings on behalf of one caller consumed; None where there was none."""
-    given = [usage for usage in usages if usage is not None]
-    if not given:
-        return None
-    return replace(
-        given[0],
-        items=sum(usage.items for usage in given),
-        tokens=sum(usage.tokens for usage in given),
-        cost_usd=sum(usage.cost_usd for usage in given),
-        seconds=sum(usage.seconds for usage in given),
-    )
 
 
 def to_result(row: SearchRow) -> RetrievalResult:

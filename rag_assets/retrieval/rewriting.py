@@ -9,7 +9,7 @@ from typing import Any
 from rag_assets.chat.protocol import ChatModel, check_chat, check_limit_s, check_max_tokens
 from rag_assets.errors import InvalidArgument
 from rag_assets.retrieval.arguments import MAX_TOP_K, check_flag, check_whole
-from rag_assets.retrieval.beside import Search, Searched, degraded, timings, traces, usage
+from rag_assets.retrieval.beside import Search, Searched, degraded, taken, traces
 from rag_assets.retrieval.fusion import fused
 from rag_assets.retrieval.protocol import Retriever, SteppedRetriever, checked, database_of, require_retriever, steps_of
 from rag_assets.retrieval.queries import Rewritten, Wanted, check_sub_queries, rewritten
@@ -86,11 +86,12 @@ def _joined(searches: list[Searched], made: Rewritten, wanted: Wanted, top_k: in
     weights = [AS_IT_WAS if made.standalone else 1.0, *(1.0 for _ in searches[1:])]
     # Without its conversation a query finds less; one that only was not split is what it always was.
     poorer = f"the query was searched for without its conversation ({made.error})" if wanted.compress else None
+    spent = taken([searches[:1], searches[1:]])  # the query itself while the model was asked, the others then
     return Retrieval(
         fused(lists, weights)[:top_k],
-        timings(searches, rewrite=made.ms, total=took),
+        {**spent.timings_ms, "rewrite": made.ms, "total": took},
         degraded(searches, poorer if made.error else None),
-        usage(searches),
+        spent.usage,
         (
             {"stage": "rewrite", **made.told, "searches": [one.told for one in searches]},
             *traces(searches),

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain, zip_longest
 
-from rag_assets.embedding.protocol import Usage
 from rag_assets.errors import UsageError
 from rag_assets.retrieval.results import Retrieval, RetrievalResult, best_rung, joined
 from rag_assets.retrieval.scope import RetrievalScope
 from rag_assets.retrieval.steps import Outcome
+from rag_assets.retrieval.taken import beside
 
 
 def merged(
@@ -40,11 +40,12 @@ def merged(
         both.sort(key=lambda one: -one.score)  # stable: of equals the bot's own comes first
     if not copies:
         both = _once(both, {one.content for one in first})
+    took = beside((first, second))
     return Retrieval(
         tuple(both[:top_k]),
-        {name: max(first.timings_ms[name], second.timings_ms[name]) for name in first.timings_ms},
+        took.timings_ms,
         first.degraded or second.degraded,
-        _sum(first.usage, second.usage),
+        took.usage,
         rung=best_rung(first.rung, second.rung),
     )
 
@@ -55,15 +56,3 @@ def _in_turns(first: Sequence[RetrievalResult], second: Sequence[RetrievalResult
 
 def _once(results: Sequence[RetrievalResult], owned: set[str]) -> list[RetrievalResult]:
     return [one for one in results if one.space != "tenant" or one.content not in owned]
-
-
-def _sum(one: Usage | None, other: Usage | None) -> Usage | None:
-    if one is None or other is None:
-        return one or other
-    return replace(
-        one,
-        items=one.items + other.items,
-        tokens=one.tokens + other.tokens,
-        cost_usd=one.cost_usd + other.cost_usd,
-        seconds=max(one.seconds, other.seconds),
-    )

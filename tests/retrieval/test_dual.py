@@ -102,7 +102,7 @@ def test_what_both_found_comes_first_and_each_says_who_found_it(search: Search) 
         {"stage": "dual", "fusion": "rrf", "primary": 3, "secondary": 3},
     )
     assert set(found.timings_ms) == {*TIMINGS, "dual"}
-    assert found.timings_ms["search"] == 2 * TIMINGS["search"]
+    assert found.timings_ms["search"] == TIMINGS["search"]  # side by side
 
 
 _ranking = st.lists(st.integers(0, 20), max_size=12, unique=True)

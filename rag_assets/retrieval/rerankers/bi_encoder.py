@@ -17,7 +17,7 @@ from rag_assets.embedding.protocol import Caller, Embedder
 from rag_assets.embedding.registry import embedder_for
 from rag_assets.errors import InvalidArgument, TimeLimitReached
 from rag_assets.retrieval.rerankers.protocol import Scores
-from rag_assets.retrieval.results import summed
+from rag_assets.retrieval.taken import usage_in_turn
 
 _LOCAL = "sentence-transformers"
 _PASS = 16  # texts that a model on this machine embeds before the time is looked at
@@ -60,7 +60,7 @@ class BiEncoderReranker:
             usages.append(found.usage)
             cosines = np.clip(found.vectors @ asked.vectors[0], 0, 1)
             pairs.extend(zip(part, cosines.tolist(), strict=True))
-        return Scores(pairs, summed(*usages))
+        return Scores(pairs, usage_in_turn(usages))
 
 
 def _profile(given: object) -> EmbeddingProfile:
