@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from evals.datasets import EvalSet
 from evals.labels import NO_LABELS, Labels
 from evals.runs import RetrievalRun, RunError
 from rag_assets.progress import stage
 from rag_assets.retrieval import Retrieval, RetrievalScope, Retriever, open_scope
+from rag_assets.retrieval.files import RetrieverFile
 from rag_assets.retrieval.retrievers import RETRIEVERS
 from rag_assets.store.database import Database
 from rag_assets.store.search import Fusion, Mode
@@ -22,11 +24,17 @@ _WARM_UP = 3  # queries asked before anything is timed: they load models and fil
 @dataclass(frozen=True)
 class RunSettings:
     """How queries are put: `depth` chunks each; weight of the dense list (None: as searches of the profile have it) and
-    kind of fusion in hybrid mode."""
+    kind of fusion in hybrid mode. With a `retriever` it is asked, whatever the mode, and the rest is its own affair."""
 
     dense_weight: float | None = None
     fusion: Fusion = "minmax"
     depth: int = 100
+    retriever: RetrieverFile | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """As a run keeps it: two runs are comparable where it is equal."""
+        fields: dict[str, Any] = {"dense_weight": self.dense_weight, "fusion": self.fusion, "depth": self.depth}
+        return fields if self.retriever is None else {**fields, "retriever": dict(self.retriever.spec)}
 
 
 @dataclass(frozen=True)
@@ -49,13 +57,16 @@ class Target:
 def target_of(
     database: Database, tenant: str, bot: str, profile: str, mode: Mode, settings: RunSettings | None = None
 ) -> Target:
-    """A profile to be asked.
+    """A profile to be asked, in this mode or through the retriever of the settings.
 
     Raises:
         ProfileNotReady: it is not completely built.
+        UsageError: the retriever cannot be made as its file says.
     """
     settings = settings or RunSettings()
     scope = open_scope(database, tenant, bot, profile)
+    if settings.retriever is not None:
+        return Target(settings.retriever.make(database), scope)
     retriever = RETRIEVERS[mode](
         database, dense_weight=settings.dense_weight, fusion=settings.fusion, candidates=settings.depth
     )

@@ -68,7 +68,7 @@ class GateInput:
     `active_sources` counts the ready sources of the active profile, `missing_sources` names those that the
     candidate lacks. `labels` says which labels decide nothing. `invalid_scores` counts scores of the candidate's run
     that are not finite. `index_recall` is 1 where the search is exact. `same_spec` says that candidate and baseline are
-    built alike. `unstable` says why two measurements cannot be compared at all.
+    built and asked alike. `unstable` says why two measurements cannot be compared at all.
     """
 
     candidate: Evaluation

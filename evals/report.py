@@ -42,11 +42,17 @@ _MARKDOWN = re.compile(r"([\\`*_\[\]|~])")
 
 @dataclass(frozen=True)
 class Measured:
-    """A profile under its display name, what it returned and how it did."""
+    """A profile, what it returned and how it did; through which retriever, where it was not asked in a mode."""
 
-    name: str
+    profile: str
     run: RetrievalRun
     evaluation: Evaluation
+    retriever: str | None = None
+
+    @property
+    def name(self) -> str:
+        """What tells it from others in a report."""
+        return self.profile if self.retriever is None else f"{self.profile} with {self.retriever}"
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +44,8 @@ class StoredRun:
 
 @dataclass(frozen=True)
 class GateOutcome:
-    """A recorded verdict with the two runs that it compares, and the labels that they were measured by."""
+    """A recorded verdict with the two runs that it compares, and the labels that they were measured by. Two that were
+    not `asked_alike` are two ways of asking, and the verdict promotes no profile."""
 
     verdict: Verdict
     candidate: Measured
@@ -54,17 +55,20 @@ class GateOutcome:
     baseline_run_id: int
     evalset: EvalSet
     labels: Labels
+    asked_alike: bool = True
 
 
 @dataclass(frozen=True)
 class _PairRun:
-    """Candidate and baseline, measured side by side; `changed` where the corpus of one did meanwhile."""
+    """Candidate and baseline, measured side by side; `changed` where the corpus of one did meanwhile, `alike` where
+    both were asked in the same way."""
 
     answers: list[Answers]
     measured: tuple[Measured, Measured]
     runs: tuple[int, int]
     snapshots: tuple[str, str]
     changed: bool
+    alike: bool
 
 
 def corpus_of(folder: Path) -> Path | None:
@@ -148,7 +152,7 @@ def measure(
     name = built.profile.name
     (before,) = bench.snapshots(built)
     run = run_queries(database, tenant, bot, name, bench.evalset, mode, settings, bench.labels)
-    measured = Measured(name, run, evaluate(bench.evalset, run))
+    measured = _measured(built, run, bench, settings)
     (after,) = bench.snapshots(built)
     run_id = bench.record(built, measured, mode, settings, before)
     problems = [*map(str, bench.set.evalset.problems), *bench.labels.problems()]
@@ -166,10 +170,14 @@ def judge(
     policy: GatePolicy | None = None,
     evalset: EvalSet | None = None,
     settings: RunSettings | None = None,
+    baseline_settings: RunSettings | None = None,
 ) -> GateOutcome:
     """Measure candidate and baseline (by default the active profile) side by side, decide, and record the verdict.
 
-    A candidate that is not completely built is refused for what it lacks; it is not searched.
+    The baseline is asked in the same way, unless `baseline_settings` say otherwise. Where candidate and baseline are
+    one profile, a retriever of `settings` is what is judged, and the baseline is asked in the mode. A verdict on two
+    ways of asking promotes no profile. A candidate that is not completely built is refused for what it lacks; it is
+    not searched.
 
     Raises:
         UsageError: there are no labelled queries.
@@ -179,10 +187,12 @@ def judge(
     settings, policy = settings or RunSettings(), policy or GatePolicy()
     bench = _Bench(database, tenant, bot, evalset, policy.max_left_out)
     pair = (bench.profile(candidate), bench.profile(baseline) if baseline else bench.active())
-    done = _measure_pair(bench, pair, mode, settings)
+    if baseline_settings is None:
+        baseline_settings = replace(settings, retriever=None) if pair[0].id == pair[1].id else settings
+    done = _measure_pair(bench, pair, mode, (settings, baseline_settings))
     verdict = decide(bench.gate_input(pair, done), policy)
     verdict_id = bench.record_verdict(pair, done, policy, verdict)
-    return GateOutcome(verdict, *done.measured, verdict_id, *done.runs, bench.evalset, bench.labels)
+    return GateOutcome(verdict, *done.measured, verdict_id, *done.runs, bench.evalset, bench.labels, done.alike)
 
 
 def measure_pair(
@@ -197,32 +207,41 @@ def measure_pair(
     """Measure candidate and baseline side by side and record both runs; no verdict. Raises what `judge` raises."""
     bench = _Bench(database, tenant, bot, None)
     pair = (bench.profile(candidate), bench.profile(baseline))
-    return _measure_pair(bench, pair, mode, settings or RunSettings()).measured
+    settings = settings or RunSettings()
+    return _measure_pair(bench, pair, mode, (settings, settings)).measured
 
 
 def _measure_pair(
-    bench: _Bench, pair: tuple[BuiltProfile, BuiltProfile], mode: Mode, settings: RunSettings
+    bench: _Bench, pair: tuple[BuiltProfile, BuiltProfile], mode: Mode, settings: tuple[RunSettings, RunSettings]
 ) -> _PairRun:
     before = bench.snapshots(*pair)
     answers = _answers_of(bench, pair, mode, settings)
     changed = bench.snapshots(*pair) != before
     candidate, baseline = (
-        Measured(built.profile.name, heard.run, evaluate(bench.evalset, heard.run))
-        for built, heard in zip(pair, answers, strict=True)
+        _measured(built, heard.run, bench, one) for built, heard, one in zip(pair, answers, settings, strict=True)
     )
-    first = bench.record(pair[0], candidate, mode, settings, before[0])
-    second = bench.record(pair[1], baseline, mode, settings, before[1])
-    return _PairRun(answers, (candidate, baseline), (first, second), (before[0], before[1]), changed)
+    first = bench.record(pair[0], candidate, mode, settings[0], before[0])
+    second = bench.record(pair[1], baseline, mode, settings[1], before[1])
+    alike = settings[0] == settings[1]
+    return _PairRun(answers, (candidate, baseline), (first, second), (before[0], before[1]), changed, alike)
 
 
-def _answers_of(bench: _Bench, pair: Sequence[BuiltProfile], mode: Mode, settings: RunSettings) -> list[Answers]:
-    candidate, baseline = pair
-    complete = [built for built in pair if built is baseline or candidate.status in ("ready", "active")]
+def _measured(built: BuiltProfile, run: RetrievalRun, bench: _Bench, settings: RunSettings) -> Measured:
+    retriever = settings.retriever.name if settings.retriever else None
+    return Measured(built.profile.name, run, evaluate(bench.evalset, run), retriever)
+
+
+def _answers_of(
+    bench: _Bench, pair: Sequence[BuiltProfile], mode: Mode, settings: Sequence[RunSettings]
+) -> list[Answers]:
+    is_complete = pair[0].status in ("ready", "active")
+    asked = list(zip(pair, settings, strict=True))[0 if is_complete else 1 :]
     targets = [
-        target_of(bench.database, built.tenant, built.bot, built.profile.name, mode, settings) for built in complete
+        target_of(bench.database, built.tenant, built.bot, built.profile.name, mode, one) for built, one in asked
     ]
-    answers = ask_all(bench.evalset, targets, settings.depth, "ask both profiles", bench.labels)
-    return answers if len(complete) == len(pair) else [Answers(RetrievalRun({})), *answers]
+    depth = max(one.depth for one in settings)
+    answers = ask_all(bench.evalset, targets, depth, "ask candidate and baseline", bench.labels)
+    return answers if is_complete else [Answers(RetrievalRun({})), *answers]
 
 
 class _Bench:
@@ -268,8 +287,8 @@ class _Bench:
             served = tuned.dense_weight if tuned else untuned_weight(connection, built)
             used = served if settings.dense_weight is None else settings.dense_weight
             return store.add_run(
-                connection, built, self.set.id, mode=mode,
-                settings={**asdict(settings), "dense_weight": used}, snapshot=snapshot,
+                connection, built, self.set.id, mode="retriever" if settings.retriever else mode,
+                settings={**settings.as_dict(), "dense_weight": used}, snapshot=snapshot,
                 run_hash=measured.run.run_hash, metrics=run_metrics(measured),
             )  # fmt: skip
 
@@ -280,7 +299,7 @@ class _Bench:
         with self._transaction() as connection:
             return store.add_verdict(
                 connection, *pair, runs=done.runs, snapshots=done.snapshots, policy=asdict(policy),
-                criteria=criteria, outcome=verdict.outcome,
+                criteria=criteria, outcome=verdict.outcome, asked_alike=done.alike,
             )  # fmt: skip
 
     def gate_input(self, pair: tuple[BuiltProfile, BuiltProfile], done: _PairRun) -> GateInput:
@@ -302,7 +321,7 @@ class _Bench:
                 index_recall=store.index_recall(connection, candidate),
                 labels=self.labels,
                 invalid_scores=sum(heard.invalid_scores for heard in done.answers),
-                same_spec=candidate.profile.spec_hash == baseline.profile.spec_hash,
+                same_spec=done.alike and candidate.profile.spec_hash == baseline.profile.spec_hash,
                 unstable=tuple(_unstable(done)),
                 problems=tuple(problems),
             )

@@ -1463,18 +1463,18 @@ RETURNING id
 -- add_verdict --
 -- What the gate said, on which runs and which snapshots.
 INSERT INTO rag.gate_verdicts (knowledge_space_id, tenant_id, bot_id, candidate_profile_id, baseline_profile_id,
-    candidate_run_id, baseline_run_id, candidate_snapshot, baseline_snapshot, policy, criteria, outcome)
+    candidate_run_id, baseline_run_id, candidate_snapshot, baseline_snapshot, policy, criteria, outcome, asked_alike)
 VALUES (%(space)s, %(tenant)s, %(bot)s, %(candidate)s, %(baseline)s, %(candidate_run)s, %(baseline_run)s,
-    %(candidate_snapshot)s, %(baseline_snapshot)s, %(policy)s, %(criteria)s, %(outcome)s)
+    %(candidate_snapshot)s, %(baseline_snapshot)s, %(policy)s, %(criteria)s, %(outcome)s, %(asked_alike)s)
 RETURNING id
 
 -- latest_verdict --
--- The newest verdict on a candidate, and whether both profiles still serve what was compared.
+-- The newest verdict on a candidate as a profile, and whether both profiles still serve what was compared.
 SELECT id, outcome, criteria, candidate_snapshot = rag.profile_snapshot(candidate_profile_id) AS same_candidate,
        baseline_snapshot = rag.profile_snapshot(baseline_profile_id) AS same_baseline,
        baseline_profile_id AS baseline, created_at
 FROM rag.gate_verdicts
-WHERE candidate_profile_id = %(candidate)s
+WHERE candidate_profile_id = %(candidate)s AND asked_alike
 ORDER BY created_at DESC, id DESC LIMIT 1
 
 -- pointers --
@@ -1493,7 +1493,7 @@ WHERE k.id = %(space)s
   AND EXISTS (SELECT FROM rag.embedding_profiles p WHERE p.id = %(candidate)s AND p.status = 'ready')
   AND EXISTS (
       SELECT FROM rag.gate_verdicts v
-      WHERE v.id = (SELECT id FROM rag.gate_verdicts WHERE candidate_profile_id = %(candidate)s
+      WHERE v.id = (SELECT id FROM rag.gate_verdicts WHERE candidate_profile_id = %(candidate)s AND asked_alike
                     ORDER BY created_at DESC, id DESC LIMIT 1)
         AND v.outcome = 'passed' AND v.baseline_profile_id = k.active_profile_id
         AND v.candidate_snapshot = rag.profile_snapshot(v.candidate_profile_id)

@@ -1524,7 +1524,7 @@ CREATE TABLE rag.eval_runs (
     run_hash text NOT NULL,
     metrics jsonb NOT NULL,
     created_at timestamp with time zone DEFAULT now() NOT NULL,
-    CONSTRAINT eval_runs_mode_check CHECK ((mode = ANY (ARRAY['dense'::text, 'lexical'::text, 'hybrid'::text])))
+    CONSTRAINT eval_runs_mode_check CHECK ((mode = ANY (ARRAY['dense'::text, 'lexical'::text, 'hybrid'::text, 'retriever'::text])))
 );
 
 ALTER TABLE ONLY rag.eval_runs FORCE ROW LEVEL SECURITY;
@@ -1614,6 +1614,7 @@ CREATE TABLE rag.gate_verdicts (
     criteria jsonb NOT NULL,
     outcome text NOT NULL,
     created_at timestamp with time zone DEFAULT now() NOT NULL,
+    asked_alike boolean DEFAULT true NOT NULL,
     CONSTRAINT gate_verdicts_outcome_check CHECK ((outcome = ANY (ARRAY['passed'::text, 'refused'::text, 'undecided'::text])))
 );
 

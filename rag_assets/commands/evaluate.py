@@ -21,10 +21,12 @@ from evals.report import Measured, Report, write_report
 from evals.runner import corpus_of, import_set, measure, measure_pair, run_metrics, stored_set
 from rag_assets.commands.bars import shown
 from rag_assets.commands.ingest import ingest_roots, outcome_payload, show_outcome
-from rag_assets.commands.options import Bot, Json, SearchMode, Tenant, existing, key
+from rag_assets.commands.options import Bot, Json, RetrieverFile, SearchMode, Tenant, existing, key
 from rag_assets.commands.session import check_names, ready_database
 from rag_assets.commands.shell import CommandResult, printable
+from rag_assets.errors import UsageError
 from rag_assets.printing import counted
+from rag_assets.retrieval.files import read_retriever_file
 from rag_assets.settings import load_settings
 from rag_assets.store.database import Database
 
@@ -105,6 +107,7 @@ def run(
     ] = None,
     mode: Mode = SearchMode.hybrid,
     weight: Weight = None,
+    retriever: RetrieverFile = None,
     qrels: Qrels = None,
     as_json: Json = False,
 ) -> CommandResult:
@@ -113,12 +116,13 @@ def run(
     The run is recorded with the corpus that it searched. `recall@5` is the share of the relevant documents
     among the first five; `hit_rate@5` is the share of queries with any, which some call recall.
     """
+    settings = run_settings(weight, retriever)
     with ready_database() as database, shown(silent=as_json, kept=NOT_RECORDED):
         check_names(database, tenant, bot, profile)
         evalset = labels_from(database, tenant, bot, qrels)
-        done = measure(database, tenant, bot, profile, mode.value, RunSettings(dense_weight=weight), evalset)
+        done = measure(database, tenant, bot, profile, mode.value, settings, evalset)
     payload = {
-        "tenant": tenant, "bot": bot, "mode": mode.value, "run": done.id,
+        "tenant": tenant, "bot": bot, "mode": None if retriever else mode.value, "run": done.id,
         **measured_payload(done.measured), "labels": done.labels.as_dict(), "problems": list(done.problems),
     }  # fmt: skip
     return CommandResult(payload, lambda console: show_measured(console, [payload], done.problems))
@@ -135,30 +139,48 @@ def report(
     ] = None,
     mode: Mode = SearchMode.hybrid,
     weight: Weight = None,
+    retriever: RetrieverFile = None,
     plots: Plots = False,
     as_json: Json = False,
 ) -> CommandResult:
     """Write tables, bars and the queries won and lost. The runs are recorded; no verdict is."""
+    settings = run_settings(weight, retriever)
     with ready_database() as database, shown(silent=as_json, kept=NOT_RECORDED):
         check_names(database, tenant, bot, candidate, baseline)
-        evalset, settings = stored_set(database, tenant, bot).evalset, RunSettings(dense_weight=weight)
+        evalset = stored_set(database, tenant, bot).evalset
         before = None
         if baseline is None:
             after = measure(database, tenant, bot, candidate, mode.value, settings).measured
         else:
             after, before = measure_pair(database, tenant, bot, candidate, baseline, mode.value, settings)
-    facts = (("tenant", tenant), ("bot", bot), ("mode", mode.value))
+    how = ("retriever", str(retriever)) if retriever else ("mode", mode.value)
+    facts = (("tenant", tenant), ("bot", bot), how)
     title = f"{candidate} beside {baseline}" if baseline else candidate
     out.parent.mkdir(parents=True, exist_ok=True)
     write_report(Report(title, evalset, after, before, facts=facts), out, plots=plots)
     measured = [measured_payload(one) for one in (before, after) if one is not None]
-    payload = {"tenant": tenant, "bot": bot, "mode": mode.value, "file": str(out), "measured": measured}
+    payload = {
+        "tenant": tenant, "bot": bot, "mode": None if retriever else mode.value, "file": str(out), "measured": measured,
+    }  # fmt: skip
 
     def show(console: Console) -> None:
         show_measured(console, measured)
         console.print(f"report: {out}", markup=False)
 
     return CommandResult(payload, show)
+
+
+def run_settings(weight: float | None, retriever: Path | None) -> RunSettings:
+    """How queries are put, by the options of a command.
+
+    Raises:
+        UsageError: a file that is no retriever's, or one beside a weight.
+    """
+    if retriever is None:
+        return RunSettings(dense_weight=weight)
+    if weight is not None:
+        raise UsageError("--weight goes with a --mode; the file of a retriever says dense_weight where it wants one")
+    return RunSettings(retriever=read_retriever_file(retriever))
 
 
 def labels_from(database: Database, tenant: str, bot: str, qrels: Path | None) -> EvalSet | None:
@@ -169,7 +191,7 @@ def labels_from(database: Database, tenant: str, bot: str, qrels: Path | None) -
 def measured_payload(measured: Measured) -> dict[str, Any]:
     """What every command prints of a run: the usual metrics first, all others under `metrics`."""
     metrics = run_metrics(measured)
-    own = {"profile": measured.name, "queries": metrics.pop("queries")}
+    own = {"profile": measured.profile, "retriever": measured.retriever, "queries": metrics.pop("queries")}
     own |= {name: metrics.pop(name) for name in HEADLINE}
     own |= {"p50_ms": metrics.pop("total_p50_ms"), "p95_ms": metrics.pop("total_p95_ms")}
     return {**own, "metrics": metrics}
@@ -177,14 +199,18 @@ def measured_payload(measured: Measured) -> dict[str, Any]:
 
 def show_measured(console: Console, rows: list[dict[str, Any]], problems: tuple[str, ...] = ()) -> None:
     """A table with a line for each run, and what was wrong with the labels."""
-    extra = [name for name in ("mode", "weight") if any(name in row for row in rows)]
+    extra = [name for name in ("mode", "retriever", "weight") if any(row.get(name) is not None for row in rows)]
     table = Table("profile", *extra, "queries", *HEADLINE, "p50 ms", "p95 ms")
     for row in rows:
         numbers = [number_text(row[name], 4) for name in HEADLINE]
         numbers += [number_text(row[name], 1) for name in ("p50_ms", "p95_ms")]
-        table.add_row(row["profile"], *(str(row.get(name, "")) for name in extra), str(row["queries"]), *numbers)
+        table.add_row(row["profile"], *(_cell(row.get(name)) for name in extra), str(row["queries"]), *numbers)
     console.print(table)
     show_problems(console, problems)
+
+
+def _cell(value: object) -> Text:
+    return Text("" if value is None else printable(str(value)))
 
 
 def show_problems(console: Console, problems: tuple[str, ...] | list[str]) -> None:

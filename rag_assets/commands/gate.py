@@ -28,13 +28,15 @@ from rag_assets.commands.evaluate import (
     labels_from,
     measured_payload,
     number_text,
+    run_settings,
     show_measured,
     show_problems,
 )
-from rag_assets.commands.options import Bot, Json, SearchMode, Tenant, key
+from rag_assets.commands.options import Bot, Json, RetrieverFile, SearchMode, Tenant, existing, key
 from rag_assets.commands.session import check_names, ready_database
 from rag_assets.commands.shell import CommandResult, note, printable
 from rag_assets.errors import RagError, UsageError
+from rag_assets.retrieval.files import read_retriever_file
 
 _Gain = Annotated[
     float | None, typer.Option(help="Relative gain in recall@5 to be proven. (default: 0.10)", show_default=False)
@@ -44,6 +46,17 @@ _Margin = Annotated[
 ]
 _Budget = Annotated[
     float | None, typer.Option(help="Budget of the 95th percentile of the latency.", show_default=False)
+]
+_Ratio = Annotated[float, typer.Option(help="The same relative to the baseline; differences under 10 ms do not count.")]
+_LeftOut = Annotated[float, typer.Option(help="Share of the labels that may name documents which no profile can hold.")]
+_BaselineRetriever = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE.toml",
+        help="Ask the baseline with this one. (default: as the candidate; the same profile in its --mode)",
+        callback=existing("file"),
+        show_default=False,
+    ),
 ]
 _OUTCOME = {True: ("passed", "green"), False: ("refused", "red"), None: ("not judged", "yellow")}
 
@@ -62,16 +75,14 @@ def gate(
     ] = None,
     mode: Mode = SearchMode.hybrid,
     weight: Weight = None,
+    retriever: RetrieverFile = None,
+    baseline_retriever: _BaselineRetriever = None,
     min_recall_gain: _Gain = None,
     non_inferior: _Margin = None,
     min_queries: Annotated[int, typer.Option(help="Fewer judged queries decide nothing.")] = 30,
     max_p95_ms: _Budget = None,
-    max_p95_ratio: Annotated[
-        float, typer.Option(help="The same relative to the baseline; differences under 10 ms do not count.")
-    ] = 1.5,
-    max_left_out: Annotated[
-        float, typer.Option(help="Share of the labels that may name documents which no profile can hold.")
-    ] = MAX_LEFT_OUT,
+    max_p95_ratio: _Ratio = 1.5,
+    max_left_out: _LeftOut = MAX_LEFT_OUT,
     qrels: Qrels = None,
     junit: Annotated[Path | None, typer.Option(help="Write the verdict as JUnit XML.", show_default=False)] = None,
     markdown: Annotated[Path | None, typer.Option(help="Write the report as Markdown.", show_default=False)] = None,
@@ -80,8 +91,11 @@ def gate(
 ) -> CommandResult:
     """Measure a candidate beside the baseline and judge it: exit code 0 passed, 1 refused, 2 could not be judged.
 
-    Every criterion is judged and shown with its number. The verdict is recorded; `rag promote` asks for it.
+    Every criterion is judged and shown with its number. The verdict is recorded; `rag promote` asks for it. With
+    --retriever and the profile that is active, the retriever is judged against the mode: no profile is promoted by it.
     """
+    settings = run_settings(weight, retriever)
+    other = RunSettings(retriever=read_retriever_file(baseline_retriever)) if baseline_retriever else None
     if min_recall_gain is None and non_inferior is None:
         min_recall_gain = GatePolicy.min_recall_gain
     policy = GatePolicy(
@@ -93,13 +107,12 @@ def gate(
         with ready_database() as database, shown(silent=as_json, kept=NOT_RECORDED):
             check_names(database, tenant, bot, candidate, baseline)
             evalset = labels_from(database, tenant, bot, qrels)
-            settings = RunSettings(dense_weight=weight)
-            found = judge(database, tenant, bot, candidate, baseline, mode.value, policy, evalset, settings)
+            found = judge(database, tenant, bot, candidate, baseline, mode.value, policy, evalset, settings, other)
     except UsageError:
         raise
     except RagError as error:
         return _not_judged(named, error, junit)
-    _write_junit(junit, found.verdict, found.candidate.name)
+    _write_junit(junit, found.verdict, found.candidate.profile)
     if markdown is not None:
         _write_markdown(markdown, plots, found, named, policy)
     payload = _payload(found, named)
@@ -108,7 +121,9 @@ def gate(
 
 def _payload(found: GateOutcome, named: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        **found.verdict.as_dict(), **named, "baseline": found.baseline.name, "verdict": found.verdict_id,
+        **found.verdict.as_dict(), **named, "baseline": found.baseline.profile, "verdict": found.verdict_id,
+        "retriever": found.candidate.retriever, "baseline_retriever": found.baseline.retriever,
+        "asked_alike": found.asked_alike,
         "runs": {"candidate": found.candidate_run_id, "baseline": found.baseline_run_id},
         "measured": [measured_payload(found.baseline), measured_payload(found.candidate)],
         "labels": found.labels.as_dict(),
@@ -134,7 +149,8 @@ def _write_junit(path: Path | None, verdict: Verdict, candidate: str) -> None:
 
 def _write_markdown(path: Path, plots: bool, found: GateOutcome, named: Mapping[str, Any], policy: GatePolicy) -> None:
     wanted = f"gain of {policy.min_recall_gain:.0%}" if policy.min_recall_gain is not None else "non-inferiority"
-    facts = tuple((name, str(named[name])) for name in ("tenant", "bot", "mode"))
+    how = "" if found.candidate.retriever else "mode"
+    facts = tuple((name, str(named[name])) for name in ("tenant", "bot", how) if name)
     title = f"{found.candidate.name} beside {found.baseline.name}: {found.verdict.outcome}"
     facts += (("asked for", wanted), judged_fact(found.labels))
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -157,5 +173,12 @@ def _show_gate(console: Console, payload: Mapping[str, Any]) -> None:
     what = f"{payload['candidate']} against {payload['baseline']}: {payload['outcome']} (verdict {payload['verdict']})"
     console.print(Text(what, style=style))
     if payload["outcome"] == "passed":
-        words = f"rag promote {payload['candidate']} --tenant {payload['tenant']} --bot {payload['bot']}"
-        console.print(Text(f"promote it with: {words}", style="dim"))
+        console.print(Text(_next_step(payload), style="dim"))
+
+
+def _next_step(payload: Mapping[str, Any]) -> str:
+    where = f"--tenant {payload['tenant']} --bot {payload['bot']}"
+    if payload["asked_alike"]:
+        return f"promote it with: rag promote {payload['candidate']} {where}"
+    how = f"--retriever {payload['retriever']}" if payload["retriever"] else f"--mode {payload['mode']}"
+    return f"the way of asking was judged, and no profile is promoted by it; search so with: {how}"

@@ -24,12 +24,13 @@ def key(kind: str) -> Callable[[str | list[str] | None], str | list[str] | None]
     return checked
 
 
-def existing(kind: str) -> Callable[[Path | None], Path | None]:
+def existing(kind: str) -> Callable[[Path | list[Path] | None], Path | list[Path] | None]:
     """What a parameter that names a `file` or `folder` to be read has as its `callback`; raises UnknownPath."""
 
-    def checked(value: Path | None) -> Path | None:
-        if value is not None and not (value.is_dir() if kind == "folder" else value.is_file()):
-            raise unknown_path(str(value), kind)
+    def checked(value: Path | list[Path] | None) -> Path | list[Path] | None:
+        for path in [value] if isinstance(value, Path) else value or []:
+            if not (path.is_dir() if kind == "folder" else path.is_file()):
+                raise unknown_path(str(path), kind)
         return value
 
     return checked

@@ -10,13 +10,14 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from evals.asking import RunSettings
 from evals.floors import KEEP
 from evals.metrics import HEADLINE, Evaluation
 from evals.runner import measure, stored_set
 from evals.tuning import Tuned
 from evals.tuning import tune as find
 from rag_assets.commands.bars import shown
-from rag_assets.commands.evaluate import NOT_RECORDED, measured_payload, show_measured
+from rag_assets.commands.evaluate import NOT_RECORDED, measured_payload, run_settings, show_measured
 from rag_assets.commands.floors import reset_floors_of, tune_floors
 from rag_assets.commands.options import Bot, Json, SearchMode, Tenant, existing, key
 from rag_assets.commands.session import check_names, ready_database
@@ -25,6 +26,7 @@ from rag_assets.errors import ProfileNotReady, UsageError
 from rag_assets.ingest.pairs import enabled_profiles
 from rag_assets.store.database import Database
 from rag_assets.store.profiles import BuiltProfile, built_profile
+from rag_assets.store.search import Mode
 from rag_assets.store.tenants import spaces_of
 from rag_assets.store.weights import reset_tuned_weight, set_tuned_weight, untuned_weight
 
@@ -61,17 +63,26 @@ def sweep(
     modes: Annotated[
         list[SearchMode] | None, typer.Option("--mode", help="Mode to measure; may be repeated. (default: all)")
     ] = None,
+    retrievers: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--retriever", metavar="FILE.toml", callback=existing("file"), show_default=False,
+            help="Measure the retriever that this file describes too; may be repeated.",
+        ),
+    ] = None,
     as_json: Json = False,
-) -> CommandResult:
-    """Measure every profile in every mode, side by side in one table. All runs are recorded."""
+) -> CommandResult:  # fmt: skip
+    """Measure every profile in every mode and by every retriever, side by side in one table. All runs are recorded."""
+    ways: list[tuple[Mode | None, RunSettings]] = [(mode.value, RunSettings()) for mode in modes or list(SearchMode)]
+    ways += [(None, run_settings(None, path)) for path in retrievers or ()]
     rows: list[dict[str, Any]] = []
     problems: dict[str, None] = {}
     with ready_database() as database, shown(silent=as_json, kept=NOT_RECORDED):
         check_names(database, tenant, bot, *(profiles or ()))
         for profile in profiles or _complete_profiles(database, tenant, bot):
-            for mode in modes or list(SearchMode):
-                done = measure(database, tenant, bot, profile, mode.value)
-                rows.append({"mode": mode.value, "run": done.id, **measured_payload(done.measured)})
+            for mode, settings in ways:
+                done = measure(database, tenant, bot, profile, mode or "hybrid", settings)
+                rows.append({"mode": mode, "run": done.id, **measured_payload(done.measured)})
                 problems |= dict.fromkeys(done.problems)
     payload = {"tenant": tenant, "bot": bot, "runs": rows, "problems": list(problems)}
     return CommandResult(payload, lambda console: show_measured(console, rows, tuple(problems)))

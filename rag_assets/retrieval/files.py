@@ -13,6 +13,7 @@ import difflib
 import inspect
 import tomllib
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +61,27 @@ KINDS: Mapping[str, Callable[..., Any]] = {
 }
 
 
-def read_retriever_file(path: Path) -> Mapping[str, Any]:
+@dataclass(frozen=True)
+class RetrieverFile:
+    """What a file of a retriever says. It holds no secrets: keys are named by their environment variables."""
+
+    name: str  # where it was read from, as its errors say it
+    spec: Mapping[str, Any]
+
+    def make(self, database: Database) -> Retriever:
+        """The retriever that is described.
+
+        Raises:
+            UsageError: it names what is not there, or is a part of a retriever; it says where.
+        """
+        made = make_part(database, self.spec, self.name)
+        if not hasattr(made, "search"):
+            raise UsageError(f"{self.name}: this is no retriever, but a part of one")
+        retriever: Retriever = made
+        return retriever
+
+
+def read_retriever_file(path: Path) -> RetrieverFile:
     """What a file of a retriever says.
 
     Raises:
@@ -74,7 +95,7 @@ def read_retriever_file(path: Path) -> Mapping[str, Any]:
         raise UsageError(f"{path} is no TOML: {error}") from error
     if "kind" not in spec:
         raise UsageError(f"{path}: the file of a retriever says which kind it is: one of {', '.join(sorted(KINDS))}")
-    return spec
+    return RetrieverFile(str(path), spec)
 
 
 def load_retriever(database: Database, path: Path) -> Retriever:
@@ -83,11 +104,7 @@ def load_retriever(database: Database, path: Path) -> Retriever:
     Raises:
         UsageError: the file cannot be read, or names what is not there; it says where.
     """
-    made = make_part(database, read_retriever_file(path), str(path))
-    if not hasattr(made, "search"):
-        raise UsageError(f"{path}: this is no retriever, but a part of one")
-    retriever: Retriever = made
-    return retriever
+    return read_retriever_file(path).make(database)
 
 
 def make_part(database: Database, spec: Mapping[str, Any], where: str) -> Any:

@@ -135,8 +135,10 @@ def add_verdict(
     policy: Mapping[str, Any],
     criteria: list[Mapping[str, Any]],
     outcome: str,
+    asked_alike: bool = True,
 ) -> int:
-    """Record a verdict; `runs` and `snapshots` are those of candidate and baseline. Returns its id."""
+    """Record a verdict; `runs` and `snapshots` are those of candidate and baseline. One on two that were not
+    `asked_alike` says nothing of their profiles, and promotes none. Returns its id."""
     values = {
         "candidate": candidate.id,
         "baseline": baseline.id,
@@ -147,6 +149,7 @@ def add_verdict(
         "policy": Jsonb(clean_json(policy)),
         "criteria": Jsonb(clean_json(criteria)),
         "outcome": outcome,
+        "asked_alike": asked_alike,
     }
     return _id(connection, "add_verdict", {**_owner(candidate), **values})
 
