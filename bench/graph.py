@@ -1,9 +1,13 @@
-"""Search along triples beside the retriever that it completes, on the bundled questions of one and two hops.
+"""Search along triples, and an agentic search, beside the retriever that they complete, on the bundled questions of one
+and two hops.
 
 python -m bench.graph [--profile static-256]
 
 Recall@5 counts the passage with the answer and the one that leads to it; MRR the answer alone. The rule by which the
 lists are put together was chosen on the even half of the questions.
+
+The judge of the agentic search is a rule behind a stand-in server: it reads the triples, and asks for each name to
+which one leads from what the question names, once a passage has told it. A model would have to find it by reading.
 """
 
 from __future__ import annotations
@@ -11,12 +15,21 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from bench.common import REPOSITORY, environment, median, rag, show
+from bench.stand_in import Judge, chat_server
+from rag_assets.chat.openai import OpenAIChat
 from rag_assets.ingest.triples import import_triples
-from rag_assets.retrieval import GraphRetriever, HybridRetriever, RetrievalScope, Retriever, open_scope
+from rag_assets.retrieval import (
+    AgenticRetriever,
+    GraphRetriever,
+    HybridRetriever,
+    RetrievalScope,
+    Retriever,
+    open_scope,
+)
 from rag_assets.store.database import Database
 
 DATA = REPOSITORY / "evals" / "data" / "tellmarsh"
@@ -52,16 +65,33 @@ def measure(
     return sum(recalls) / len(recalls), sum(ranks) / len(ranks), median(times)
 
 
-def table(database: Database, profile: str) -> list[list[object]]:
+def follows_names(triples: Sequence[Mapping[str, str]]) -> Judge:
+    """Asks for the names that passages tell and the triples lead to; content when there is no new one."""
+
+    def judge(question: str, queries: Sequence[str], passages: Sequence[str]) -> list[str]:
+        told = "\n".join(passages)
+        steps = [one for one in triples if one["subject"].casefold() in question.casefold()]
+        names = dict.fromkeys(one["object"] for one in steps if one["object"] in told)
+        return [name for name in names if name not in queries]
+
+    return judge
+
+
+def table(database: Database, profile: str, chat: OpenAIChat) -> list[list[object]]:
     """One row for each retriever, kind of question and half."""
     questions, grades = read_questions(DATA)
     scope = open_scope(database, TENANT, BOT, profile)
     hybrid = HybridRetriever(database)
+    retrievers: dict[str, Retriever] = {
+        "hybrid": hybrid,
+        "graph over hybrid": GraphRetriever(hybrid),
+        "agentic over hybrid": AgenticRetriever(hybrid, chat),
+    }
     rows: list[list[object]] = []
     for kind in ("two-hop", "one-hop"):
         for half, name in enumerate(("even", "odd")):
             chosen = [one for one in questions if one["kind"] == kind and int(one["_id"][-3:]) % 2 == half]
-            for label, retriever in (("hybrid", hybrid), ("graph over hybrid", GraphRetriever(hybrid))):
+            for label, retriever in retrievers.items():
                 rows.append([label, kind, name, len(chosen), *measure(retriever, scope, chosen, grades)])
     return rows
 
@@ -75,7 +105,11 @@ def main() -> None:
     database = Database.from_settings()
     import_triples(database, TENANT, BOT, DATA / "triples.jsonl")
     columns = ["retriever", "questions", "half", "n", "Recall@5", "MRR@10", "p50 ms"]
-    show(f"Along triples, {options.profile}", columns, table(database, options.profile))
+    triples = [json.loads(line) for line in (DATA / "triples.jsonl").read_text(encoding="utf-8").splitlines()]
+    with chat_server(follows_names(triples)) as url:
+        chat = OpenAIChat("stand-in", base_url=url)
+        show(f"Along triples, {options.profile}", columns, table(database, options.profile, chat))
+        chat.close()
     database.close()
 
 

@@ -38,6 +38,9 @@ MAX_BUDGET = 1_000_000
 _SHOWN = 8  # passages, and characters of each, that the model judges by
 _SHOWN_CHARS = 1500
 _QUERIES = 3  # of one further round
+# What a further round's query counts beside those of the first: it asks for what is missing, by a model's guess, and
+# must not push down what answers the question itself.
+_FURTHER = 0.5
 _ANSWER_TOKENS = 1024  # of one answer; below the least there is no room for one
 _LEAST_TOKENS = 64
 _LEAST_S = 0.05
@@ -233,7 +236,9 @@ class _Hunt:
     def passages(self) -> tuple[RetrievalResult, ...]:
         """What all rounds found so far, best first."""
         lists = [one.found.results if one.found else () for one in self.searches]
-        return fused(lists, [AS_IT_WAS if self.standalone else 1.0, *(1.0 for _ in self.searches[1:])])
+        first = len(self.rounds[0]["searches"]) if self.rounds else len(self.searches)
+        weights = [1.0] * first + [_FURTHER] * (len(lists) - first)
+        return fused(lists, [AS_IT_WAS if self.standalone else 1.0, *weights[1:]])
 
     def result(self, top_k: int, model: str) -> Retrieval:
         every = self.passages

@@ -9,12 +9,17 @@ from uuid import UUID
 from rag_assets.retrieval.results import RetrievalResult
 
 RRF_K = 60  # of the paper that proposed it; the first places of a list differ little
+# Of lists that answer different queries. With 60, what two of them have in passing, at their 30th places, stands before
+# what one alone has at its first; and that is what the other query was asked for.
+QUERIES_K = 2
 _Key = TypeVar("_Key", bound=Hashable)
 
 
-def fused_ranks(lists: Sequence[Sequence[_Key]], weights: Sequence[float] | None = None) -> Mapping[_Key, float]:
-    """What the lists hold, best first, each with its score in (0, 1]: the weighted mean of 61 / (60 + rank), 0 for a
-    list that lacks it.
+def fused_ranks(
+    lists: Sequence[Sequence[_Key]], weights: Sequence[float] | None = None, k: int = RRF_K
+) -> Mapping[_Key, float]:
+    """What the lists hold, best first, each with its score in (0, 1]: the weighted mean of (k + 1) / (k + rank), 0 for
+    a list that lacks it.
 
     What a list holds twice counts once, at its better place. Of equals the one that was higher in any list comes first,
     then the one of an earlier list. `weights` are above 0, one for each list; None: all alike.
@@ -25,7 +30,7 @@ def fused_ranks(lists: Sequence[Sequence[_Key]], weights: Sequence[float] | None
     best: dict[_Key, int] = {}
     for keys, weight in zip(lists, given, strict=True):
         for rank, key in enumerate(dict.fromkeys(keys), start=1):
-            scores[key] = scores.get(key, 0.0) + weight / total * (RRF_K + 1) / (RRF_K + rank)
+            scores[key] = scores.get(key, 0.0) + weight / total * (k + 1) / (k + rank)
             best[key] = min(best.get(key, rank), rank)
     # Rounded: the same shares, added in another order, must not decide between equals.
     return {key: scores[key] for key in sorted(scores, key=lambda key: (-round(scores[key], 12), best[key]))}
@@ -34,11 +39,12 @@ def fused_ranks(lists: Sequence[Sequence[_Key]], weights: Sequence[float] | None
 def fused(
     lists: Sequence[Sequence[RetrievalResult]], weights: Sequence[float] | None = None
 ) -> tuple[RetrievalResult, ...]:
-    """Results of several searches as one list by `fused_ranks`, each chunk once: as the search gave it that scored it
+    """What several queries found as one list by `fused_ranks`, each chunk once: as the search gave it that scored it
     highest. Scores stay those of a search, so that a low one still means that nothing fits."""
     found: dict[UUID, RetrievalResult] = {}
     for results in lists:
         for one in results:
             if one.chunk_id not in found or one.score > found[one.chunk_id].score:
                 found[one.chunk_id] = one
-    return tuple(found[key] for key in fused_ranks([[one.chunk_id for one in results] for results in lists], weights))
+    ids = [[one.chunk_id for one in results] for results in lists]
+    return tuple(found[key] for key in fused_ranks(ids, weights, QUERIES_K))
