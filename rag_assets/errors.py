@@ -188,7 +188,14 @@ class ModelRefused(ChatError):
 
 
 class ModelNonsense(ChatError):
-    """The chat model's answer is empty, cut off, or of another form than was asked for."""
+    """The chat model's answer is empty, cut off, or of another form than was asked for.
+
+    `tokens` is what was read and written for it, and `written` what of these was written; 0 and None: nobody knows.
+    """
+
+    def __init__(self, message: str, tokens: int = 0, written: int | None = None) -> None:
+        super().__init__(message)
+        self.tokens, self.written = tokens, written
 
 
 class TimeLimitReached(RagError):

@@ -585,11 +585,14 @@ SELECT s.id AS source_id, s.name, s.source_type, s.external_id, s.status, s.prog
              AND b.last_error IS NOT NULL
            ORDER BY b.last_error_at DESC LIMIT 1)) ELSE s.error_message END AS error,
        s.content_type, s.locale, s.updated_at, p.file, p.place, r.uri AS root, s.missing_since,
+       CASE WHEN k.visibility_scope = 'tenant' AND s.scope_type = 'bot' THEN 'tenant' ELSE s.scope_type END AS visibility,
+       s.scope_user_id AS "user",
        coalesce(jsonb_object_agg(e.name, jsonb_build_object(
            'status', sp.status, 'chunks', sp.chunk_count, 'up_to_date', sp.checksum = s.checksum,
            'error', sp.error_message, 'duplicate_of', sp.duplicate_of)) FILTER (WHERE e.id IS NOT NULL), '{}') AS profiles,
        count(*) OVER () AS matching
 FROM rag.knowledge_sources s
+JOIN rag.knowledge_spaces k ON k.id = s.knowledge_space_id
 CROSS JOIN rag.place_of(s) p
 LEFT JOIN rag.source_roots r ON r.id = s.root_id
 LEFT JOIN (rag.source_profiles sp JOIN rag.embedding_profiles e
@@ -597,7 +600,7 @@ LEFT JOIN (rag.source_profiles sp JOIN rag.embedding_profiles e
 WHERE s.tenant_id = %(tenant)s AND s.bot_id = %(bot)s AND s.status <> 'deleted'
   AND (%(status)s::text IS NULL OR s.status = %(status)s)
   AND (%(like)s::text IS NULL OR strpos(lower(concat_ws(' ', s.name, s.external_id, p.file, p.place)), lower(%(like)s)) > 0)
-GROUP BY s.id, p.file, p.place, r.uri ORDER BY s.external_id LIMIT %(limit)s
+GROUP BY s.id, p.file, p.place, r.uri, k.visibility_scope ORDER BY s.external_id LIMIT %(limit)s
 
 -- sources_by_file --
 -- One row a file, with how many sources it holds in which state.
@@ -648,8 +651,11 @@ SELECT s.id AS source_id, s.tenant_id AS tenant, s.bot_id AS bot, s.name, p.file
        s.source_type, s.status, s.error_message AS error, s.failed_stage, s.checksum, s.created_at, s.updated_at, s.missing_since, s.forgotten ->> 'at' AS forgotten_at,
        s.content_type, s.locale, s.metadata, r.uri AS root, r.scanned_at AS root_scanned_at, r.last_error AS root_error,
        r.next_scan_at, coalesce(s.held_since, f.held_since) AS held_since, f.read_at, f.size AS bytes, f.parser_version, d.title, length(d.text) AS characters,
+       CASE WHEN k.visibility_scope = 'tenant' AND s.scope_type = 'bot' THEN 'tenant' ELSE s.scope_type END AS visibility,
+       s.scope_user_id AS "user",
        (SELECT count(*) FROM rag.source_documents v WHERE v.source_id = s.id) AS versions
 FROM rag.knowledge_sources s
+JOIN rag.knowledge_spaces k ON k.id = s.knowledge_space_id
 CROSS JOIN rag.place_of(s) p
 LEFT JOIN rag.source_roots r ON r.id = s.root_id
 LEFT JOIN rag.source_files f ON f.root_id = s.root_id AND f.file_hash = s.file_hash
@@ -677,7 +683,8 @@ SELECT b.id AS bot, r.roots, r.unreadable_roots, count(s.id) AS sources,
        count(*) FILTER (WHERE s.status = 'ready') AS ready,
        count(*) FILTER (WHERE s.status IN ('queued', 'processing')) AS processing,
        count(*) FILTER (WHERE s.status = 'no_text') AS no_text, count(*) FILTER (WHERE s.status = 'failed') AS failed,
-       count(*) FILTER (WHERE s.status = 'forgotten') AS forgotten
+       count(*) FILTER (WHERE s.status = 'forgotten') AS forgotten,
+       count(*) FILTER (WHERE s.scope_type = 'user') AS private
 FROM rag.bots b
 CROSS JOIN LATERAL (
     SELECT count(*) AS roots, count(*) FILTER (WHERE last_error IS NOT NULL) AS unreadable_roots
@@ -1811,13 +1818,27 @@ SELECT * FROM rag.graph_search(%(text)s, %(max_hops)s, %(beam)s, %(top_k)s, %(fi
 
 -- triple_answers --
 -- What a model has answered about these texts.
-SELECT content_hash, triples, error, tokens FROM rag.triple_answers
+SELECT content_hash, triples, tokens FROM rag.triple_answers
 WHERE tenant_id = %(tenant)s AND model_key = %(model_key)s AND content_hash = ANY(%(hashes)s)
 
 -- put_triple_answer --
--- Asked about twice at once, a text keeps the first answer, unless that was none.
-INSERT INTO rag.triple_answers AS a (tenant_id, bot_id, model_key, content_hash, triples, error, tokens)
-VALUES (%(tenant)s, %(bot)s, %(model_key)s, %(hash)s, %(triples)s, %(error)s, %(tokens)s)
-ON CONFLICT (tenant_id, model_key, content_hash) DO UPDATE SET
-    triples = excluded.triples, error = excluded.error, tokens = a.tokens + excluded.tokens
-WHERE a.triples IS NULL
+-- Asked about twice at once, a text keeps the first answer.
+INSERT INTO rag.triple_answers (tenant_id, bot_id, model_key, content_hash, triples, tokens)
+VALUES (%(tenant)s, %(bot)s, %(model_key)s, %(hash)s, %(triples)s, %(tokens)s)
+ON CONFLICT (tenant_id, model_key, content_hash) DO NOTHING
+
+-- triples_known --
+-- About which of these texts the tenant's model has answered.
+SELECT content_hash FROM rag.triple_answers
+WHERE tenant_id = %(tenant)s AND model_key = %(model_key)s AND content_hash = ANY(%(hashes)s)
+
+-- try_again --
+-- Published sources of which a part is to be tried again, each at its time.
+UPDATE rag.source_profiles sp SET next_try_at = t.moment
+FROM unnest(%(sources)s::uuid[], %(moments)s::timestamptz[]) AS t (source, moment)
+WHERE sp.embedding_profile_id = %(profile)s AND sp.source_id = t.source AND sp.status = 'ready'
+
+-- try_again_now --
+-- What a bot serves and is to be tried again later, in part.
+UPDATE rag.source_profiles SET next_try_at = now()
+WHERE tenant_id = %(tenant)s AND bot_id = %(bot)s AND status = 'ready' AND next_try_at > now()

@@ -1504,7 +1504,7 @@ CREATE TABLE rag.embedding_usage (
     cost_usd numeric DEFAULT 0 NOT NULL,
     timed_items bigint DEFAULT 0 NOT NULL,
     seconds double precision DEFAULT 0 NOT NULL,
-    CONSTRAINT embedding_usage_role_check CHECK ((role = ANY (ARRAY['document'::text, 'query'::text])))
+    CONSTRAINT embedding_usage_role_check CHECK ((role = ANY (ARRAY['document'::text, 'query'::text, 'triples'::text])))
 );
 
 ALTER TABLE ONLY rag.embedding_usage FORCE ROW LEVEL SECURITY;
@@ -1934,11 +1934,9 @@ CREATE TABLE rag.triple_answers (
     bot_id rag.key NOT NULL,
     model_key text NOT NULL,
     content_hash bytea NOT NULL,
-    triples jsonb,
-    error text,
+    triples jsonb NOT NULL,
     tokens bigint DEFAULT 0 NOT NULL,
-    created_at timestamp with time zone DEFAULT now() NOT NULL,
-    CONSTRAINT triple_answers_check CHECK (((triples IS NULL) = (error IS NOT NULL)))
+    created_at timestamp with time zone DEFAULT now() NOT NULL
 );
 
 ALTER TABLE ONLY rag.triple_answers FORCE ROW LEVEL SECURITY;

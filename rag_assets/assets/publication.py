@@ -42,6 +42,7 @@ def knowledge_chunks(
             "activated": ", ".join(report.activated),
             "triples_asked": report.extraction.asked,
             "triples_tokens": report.extraction.tokens,
+            "triples_cost_usd": report.extraction.cost_usd,
             "triples_unanswered": report.extraction.unanswered,
             "failed": len(report.failures),
             "failures": failures_table(report.failures),

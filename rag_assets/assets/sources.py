@@ -17,6 +17,7 @@ from rag_assets.resources import Postgres
 from rag_assets.runs.reports import hand_over
 from rag_assets.store.overview import BotSources, FailedSource, failed_sources, sources_by_bot
 from rag_assets.store.roots import Root, RootScan, list_roots
+from rag_assets.store.tenants import SHARED_BOT
 
 
 @dg.asset(
@@ -87,6 +88,9 @@ def _root_row(root: Root) -> dict[str, str | int]:
     return {
         "bot": root.bot,
         "root": root.shown,
+        "visible to": "tenant"
+        if root.bot == SHARED_BOT
+        else root.options.visibility,  # not which user: all see Dagster
         "last scan": f"{root.scanned_at:%Y-%m-%d %H:%M:%S}" if root.scanned_at else "never",
         "next scan": f"{root.next_scan_at:%Y-%m-%d %H:%M:%S}" if root.next_scan_at else "at each look",
         "files": scan.files,

@@ -97,7 +97,11 @@ def _said(what: str, response: types.GenerateContentResponse) -> Said:
     parts = candidate.content.parts if candidate.content is not None else None
     text = "".join(part.text for part in parts or () if part.text and not part.thought)
     usage = response.usage_metadata
-    return Said(text, usage.total_token_count if usage else None, is_cut)
+    if usage is None:
+        return Said(text, None, is_cut)
+    counts = (usage.candidates_token_count, usage.thoughts_token_count)
+    written = sum(count or 0 for count in counts) if counts != (None, None) else None
+    return Said(text, usage.total_token_count, is_cut, written)
 
 
 def _failure_of(what: str, error: Exception) -> Exception:

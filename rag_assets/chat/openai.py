@@ -111,7 +111,8 @@ def _said(what: str, raw: Raw) -> Said:
         raise ModelNonsense(f"{what} sent an answer of a form that chat models do not have")
     if message.get("refusal") or choice.get("finish_reason") == "content_filter":
         raise ModelRefused(f"{what} refuses to answer this")
-    return Said(_text(message.get("content")), _tokens(parsed.get("usage")), choice.get("finish_reason") == "length")
+    usage, is_cut = parsed.get("usage"), choice.get("finish_reason") == "length"
+    return Said(_text(message.get("content")), _tokens(usage), is_cut, _tokens(usage, "completion_tokens"))
 
 
 def _text(content: Any) -> str:
@@ -121,8 +122,8 @@ def _text(content: Any) -> str:
     return content if isinstance(content, str) else ""
 
 
-def _tokens(usage: Any) -> int | None:
-    counted = usage.get("total_tokens") if isinstance(usage, dict) else None
+def _tokens(usage: Any, name: str = "total_tokens") -> int | None:
+    counted = usage.get(name) if isinstance(usage, dict) else None
     return counted if type(counted) is int and counted > 0 else None
 
 

@@ -36,11 +36,13 @@ class ChatMessage:
 @dataclass(frozen=True)
 class ChatAnswer:
     """What a model said. `data` is the object that was read from it, where a schema was given; `tokens` what was read
-    and written, as the server counts, else estimated."""
+    and written, as the server counts, else estimated; `written` what of these was written, thoughts included, where the
+    server tells them apart."""
 
     text: str
     data: Any = None
     tokens: int = 0
+    written: int | None = None
 
 
 class ChatModel(Protocol):

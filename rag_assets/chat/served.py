@@ -49,11 +49,13 @@ class Request:
 
 @dataclass(frozen=True)
 class Said:
-    """What came back: the text, the server's count of tokens, if it has one, and whether it stopped at the limit."""
+    """What came back: the text, the server's count of tokens, if it has one, whether it stopped at the limit, and how
+    many tokens were written."""
 
     text: str
     tokens: int | None
     is_cut: bool
+    written: int | None = None
 
 
 class ServedChat:
@@ -84,12 +86,11 @@ class ServedChat:
                 raise
             said = self._tries(Request(told, None, max_tokens), deadline)
             self._keeps_schemas = False
-        if said.is_cut:
-            raise ModelNonsense(f"{self.name}: the answer was cut off at {counted(max_tokens, 'token')}")
-        if not said.text.strip():
-            raise ModelNonsense(f"{self.name}: the answer is empty")
         tokens = said.tokens or estimated_tokens(said.text, *(one.text for one in told))
-        return ChatAnswer(said.text, None if schema is None else json_object_in(said.text), tokens)
+        try:
+            return ChatAnswer(said.text, self._read(said, schema is not None, max_tokens), tokens, said.written)
+        except ModelNonsense as nonsense:  # it is paid for as well
+            raise ModelNonsense(str(nonsense), tokens, said.written) from None
 
     def send(self, request: Request, seconds: float) -> Said:
         """What the server says to one request, within so many seconds.
@@ -99,6 +100,14 @@ class ServedChat:
             ChatError, EmbeddingError: one that will not.
         """
         raise NotImplementedError
+
+    def _read(self, said: Said, as_object: bool, max_tokens: int) -> Any:
+        """The object that an answer holds, where one was asked for."""
+        if said.is_cut:
+            raise ModelNonsense(f"{self.name}: the answer was cut off at {counted(max_tokens, 'token')}")
+        if not said.text.strip():
+            raise ModelNonsense(f"{self.name}: the answer is empty")
+        return json_object_in(said.text) if as_object else None
 
     def _tries(self, request: Request, deadline: float) -> Said:
         number = 1

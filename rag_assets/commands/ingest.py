@@ -45,7 +45,7 @@ from rag_assets.settings import Settings, load_settings
 from rag_assets.sources.roots import resolve_roots
 from rag_assets.store.database import Database
 from rag_assets.store.profiles import built_profiles, get_spec
-from rag_assets.store.refused import forget_refused_texts
+from rag_assets.store.refused import forget_refused_texts, try_again_now
 from rag_assets.store.roots import list_roots
 from rag_assets.store.source_life import count_failed_served
 from rag_assets.store.sources import forget_unread_files, let_files_be_reread
@@ -142,6 +142,7 @@ def _forget(database: Database, tenant: str, bot: str, failures: bool, times: bo
             let_files_be_reread(connection, tenant, bot)
     if failures:
         forget_refused_texts(database, tenant)
+        try_again_now(database, tenant, bot)
 
 
 def ingest_roots(
@@ -256,6 +257,7 @@ def outcome_payload(tenant: str, bot: str, profile: str, outcome: IngestOutcome)
         "chunks_written": outcome.chunks_written,
         "embedded": outcome.embedded,
         "cache_hits": outcome.cache_hits,
+        "triples": {name: getattr(outcome.extraction, name) for name in ("asked", "unanswered", "tokens", "cost_usd")},
         "pending_chunks": outcome.pending_chunks,
         "batch_jobs": outcome.batch_jobs,
         "seconds": round(outcome.seconds, 3),
@@ -280,6 +282,23 @@ def outcome_payload(tenant: str, bot: str, profile: str, outcome: IngestOutcome)
     }
 
 
+def _show_triples(console: Console, payload: dict[str, Any]) -> None:
+    """What the profile's chat model was asked, and what is still without an answer."""
+    told = payload["triples"]
+    if told["asked"]:
+        took = f"{counted(told['tokens'], 'token')}, ${told['cost_usd']:.4f}"
+        console.print(f"{counted(told['asked'], 'text')} asked about for triples: {took}", markup=False)
+    if told["unanswered"]:
+        now = f"rag ingest --tenant {payload['tenant']} --bot {payload['bot']} --profile {payload['profile']}"
+        console.print(
+            f"{counted(told['unanswered'], 'text')} had no answer and no triples: asked about again later, or now by "
+            f"`{now} --retry-failed`",
+            style="yellow",
+            markup=False,
+            soft_wrap=True,
+        )
+
+
 def served_line(sources: Mapping[str, int]) -> str:
     """`300 sources served (0 new or changed, 300 unchanged)`."""
     served = sources["ready"] + sources["unchanged"]
@@ -301,6 +320,7 @@ def show_outcome(console: Console, payload: dict[str, Any]) -> None:
         f"{payload['cache_hits']:,} from the cache, in {duration(payload['seconds'])}, "
         f"and {duration(payload['startup_seconds'])} for Dagster to start"
     )
+    _show_triples(console, payload)
     if payload["pending_chunks"]:
         console.print(
             f"{counted(payload['pending_chunks'], 'chunk waits', 'chunks wait')} for a batch job; "

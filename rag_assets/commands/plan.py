@@ -84,6 +84,7 @@ def price_payload(price: Price) -> dict[str, Any]:
     return {
         "mode": price.mode,
         "cost_usd": {"sync": price.sync_usd, "batch": price.batch_usd},
+        "triples_cost_usd": price.graph_usd,
         "seconds": {"sync": price.sync_seconds, "batch": None},
         "seconds_rest_on": price.seconds_rest_on,
         "ceiling": {
@@ -137,9 +138,13 @@ def show_plan(console: Console, payload: dict[str, Any]) -> None:
 
 def _show_price(console: Console, payload: dict[str, Any]) -> None:
     sync, batch, ceiling = payload["cost_usd"]["sync"], payload["cost_usd"]["batch"], payload["ceiling"]
+    if payload["to_ask"]:
+        _show_questions(console, payload)
     if sync or batch is not None:
         through_batch = "" if batch is None else f", or ${batch:.4f} through the batch API"
-        console.print(f"price: about ${sync:.4f}{through_batch}; {_mode(payload)}")
+        console.print(
+            f"price{' of embedding' if payload['to_ask'] else ''}: about ${sync:.4f}{through_batch}; {_mode(payload)}"
+        )
     if not payload["to_embed"]:
         pass  # there is no time to tell
     elif payload["seconds"]["sync"] is not None:
@@ -158,6 +163,17 @@ def _show_price(console: Console, payload: dict[str, Any]) -> None:
         else:
             raise_it = f"rag profile limit {payload['profile']} --max-cost-usd N"
             console.print(Text(f"{text}: that is not enough, and a run will stop there. {raise_it}", style="red"))
+
+
+def _show_questions(console: Console, payload: dict[str, Any]) -> None:
+    """What the chat model that finds triples would be asked, and for how much."""
+    about, cost = "" if payload["exact"] else "about ", payload["triples_cost_usd"]
+    price = "its price is not known here, and no ceiling holds for it" if cost is None else f"about ${cost:.4f}"
+    console.print(
+        f"to find triples in: {about}{counted(payload['to_ask'], 'text')}, by a chat model that reads about "
+        f"{counted(payload['tokens_to_read'], 'token')} and writes about {payload['tokens_to_write']:,}: {price}",
+        markup=False,
+    )
 
 
 def _mode(payload: dict[str, Any]) -> str:

@@ -13,6 +13,7 @@ from rag_assets.commands.shell import printable
 from rag_assets.printing import counted
 
 _WIDTH = 10  # columns of a step's name
+_VISIBLE = {"bot": "to all users of the bot", "tenant": "to all bots of the tenant"}
 _PUBLISHING = {"ready": "published", "failed": "failed"}
 
 
@@ -24,11 +25,17 @@ def show_life(console: Console, life: Mapping[str, Any]) -> None:
     console.print()
 
 
+def visible_to(source: Mapping[str, Any]) -> str:
+    """Who sees a source, in a word or two."""
+    return f"user {source['user']}" if source["visibility"] == "user" else str(source["visibility"])
+
+
 def _steps(life: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """What has happened and what will; of a step that was not reached there is nothing to say."""
     error, place = life["error"], f", {life['place']}" if life["place"] else ""
     yield "in", f"{life['file']}{place}, under {life['root'] or 'no root'}"
     yield "id", str(life["source_id"])
+    yield "visible", _VISIBLE.get(life["visibility"]) or f"to user {life['user']} alone"
     yield "seen", _seen(life)
     if life["bytes"] is not None:
         yield "read", f"{_time(life['read_at'])}, {counted(life['bytes'], 'byte')}, by parser {life['parser_version']}"

@@ -14,7 +14,7 @@ from rich.text import Text
 from rag_assets.commands.options import Bot, Json, Tenant
 from rag_assets.commands.session import ready_database
 from rag_assets.commands.shell import CommandResult, printable
-from rag_assets.commands.source_shown import show_life
+from rag_assets.commands.source_shown import show_life, visible_to
 from rag_assets.documents.names import part_name
 from rag_assets.printing import counted
 from rag_assets.store.database import Connection
@@ -63,8 +63,8 @@ def sources(
 ) -> CommandResult:
     """List a bot's sources with their state, in each of its profiles.
 
-    With --show, say of one source when it was seen, read, made a document of and published, what failed, and when that
-    is tried again.
+    Where one is not for all users of the bot, each says who sees it. With --show, say of one source when it was seen,
+    read, made a document of and published, what failed, and when that is tried again.
     """
     wanted = Filter(status.value if status else None, like, limit)
     with ready_database() as database, database.work(tenant) as connection:
@@ -100,7 +100,9 @@ def _lives(connection: Connection, tenant: str, bot: str, name: str) -> CommandR
 
 def _show_sources(console: Console, found: Sequence[Mapping[str, Any]], matching: int, roots: Sequence[str]) -> None:
     several = len({source["root"] for source in found}) > 1  # the same name may lie under each of them
-    table = Table("status", "source", "in", *(["root"] if several else []), "kind", "chunks by profile", "error")
+    shared = all(source["visibility"] == "bot" for source in found)
+    optional = [name for name, wanted in (("root", several), ("visible to", not shared)) if wanted]
+    table = Table("status", "source", "in", *optional, "kind", "chunks by profile", "error")
     for source in found:
         status = str(source["status"])
         profiles = ", ".join(
@@ -112,6 +114,7 @@ def _show_sources(console: Console, found: Sequence[Mapping[str, Any]], matching
             Text(printable(source["name"])),
             Text(printable(_place(source))),
             *([Text(printable(source["root"] or ""))] if several else []),
+            *([] if shared else [Text(printable(visible_to(source)))]),
             Text(str(source["source_type"])),
             Text(profiles or "none yet"),
             Text(printable(source["error"] or _missing(source))),

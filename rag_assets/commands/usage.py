@@ -12,7 +12,7 @@ from rag_assets.commands.options import AnyBot, Json, Tenant
 from rag_assets.commands.session import ready_database
 from rag_assets.commands.shell import CommandResult
 from rag_assets.printing import counted
-from rag_assets.store.cache import usage_of
+from rag_assets.store.cache import TRIPLES, usage_of
 
 
 def usage(
@@ -20,10 +20,15 @@ def usage(
     bot: AnyBot = None,
     as_json: Json = False,
 ) -> CommandResult:
-    """Show what embedding has cost a tenant, and how much of it the cache has saved."""
+    """Show what embedding has cost a tenant, and how much of it the cache has saved.
+
+    Where a profile's chat model finds triples, the role is triples: texts that it was asked about are misses, and those
+    that it had answered before are hits. The total counts vectors, but tokens and cost of all.
+    """
     with ready_database() as database:
         found, parts = usage_of(database, tenant, bot)
-    hits, embedded = (sum(getattr(entry, name) for entry in found) for name in ("cache_hits", "embedded"))
+    vectors = [entry for entry in found if entry.role != TRIPLES]
+    hits, embedded = (sum(getattr(entry, name) for entry in vectors) for name in ("cache_hits", "embedded"))
     payload = {
         "tenant": tenant,
         "bot": bot,
@@ -55,8 +60,7 @@ def _show(console: Console, payload: dict[str, Any]) -> None:
             entry["profile"],
             entry["model_key"].rpartition(":")[0],
             entry["role"],
-            f"{entry['entries']:,}",
-            _size(entry["bytes"]),
+            *(("", "") if entry["role"] == TRIPLES else (f"{entry['entries']:,}", _size(entry["bytes"]))),
             *counts,
             _percent(entry["hit_rate"]),
             f"{entry['tokens']:,}",

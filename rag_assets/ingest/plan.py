@@ -17,6 +17,7 @@ from rag_assets.embedding.registry import embedder_for
 from rag_assets.errors import RootUnreadable
 from rag_assets.ingest.chunks import CutSource, cut_source
 from rag_assets.ingest.dry_sync import NOWHERE, ScannedRoot, look_ahead, space_of
+from rag_assets.ingest.extraction import graph_cost, request_tokens, text_hash, unasked
 from rag_assets.ingest.losses import RecordLosses, find_gone, lost_files, sources_before
 from rag_assets.ingest.repeated_pages import Pages
 from rag_assets.ingest.root_changes import RootChanges, decide, left_out_before
@@ -42,7 +43,9 @@ _SOURCES = 100  # whose chunks are looked up together
 class PlannedWork:
     """What is to be embedded: `chunks` of `sources`, of which `cache_hits` are paid for and `to_embed` are not; the
     rest are duplicates. `tokens` are of all chunks, `tokens_to_embed` those that a provider would count. All include
-    files that are embedded as such; `media_tokens_to_embed` are of these alone."""
+    files that are embedded as such; `media_tokens_to_embed` are of these alone. Where a chat model finds triples,
+    `to_ask` are the texts that it is asked about, and `tokens_to_read` and `tokens_to_write` about what that takes.
+    """
 
     sources: int = 0
     chunks: int = 0
@@ -51,6 +54,9 @@ class PlannedWork:
     to_embed: int = 0
     tokens_to_embed: int = 0
     media_tokens_to_embed: int = 0
+    to_ask: int = 0
+    tokens_to_read: int = 0
+    tokens_to_write: int = 0
 
     def add(self, other: PlannedWork, scale: float = 1.0) -> None:
         """Add `scale` times what the other counts."""
@@ -86,7 +92,8 @@ class Price:
     """What work would cost, in dollars and in seconds (None: nothing is known), and what these `seconds_rest_on`.
 
     `batch_usd` is None where the provider has no batch API. `mode` is what the profile is set to; `fits` says whether
-    the price in that mode is within what is left of the ceiling.
+    the price in that mode is within what is left of the ceiling. `graph_usd` is what finding triples costs, at once in
+    either mode and not in the others; None where the price of that chat model is not known.
     """
 
     sync_usd: float
@@ -96,11 +103,13 @@ class Price:
     mode: Mode
     ceiling_usd: float | None
     spent_usd: float
+    graph_usd: float | None = 0.0
 
     @property
     def usd(self) -> float:
-        """The price in the profile's mode."""
-        return self.batch_usd if self.mode == "batch" and self.batch_usd is not None else self.sync_usd
+        """The price of all in the profile's mode."""
+        embedding = self.batch_usd if self.mode == "batch" and self.batch_usd is not None else self.sync_usd
+        return embedding + (self.graph_usd or 0.0)
 
     @property
     def left_usd(self) -> float | None:
@@ -119,6 +128,7 @@ class Demand:
     def __init__(self, database: Database, tenant: str, profile: EmbeddingProfile) -> None:
         self._database, self._tenant, self.profile = database, tenant, profile
         self._seen: set[bytes] = set()
+        self._asked: set[bytes] = set()
 
     def of(self, sources: Sequence[PendingSource], pages: Pages) -> PlannedWork:
         """The work that it is to publish these sources."""
@@ -135,11 +145,22 @@ class Demand:
         work.sources += len(cuts)
         texts = [embedding_text(chunk.context, chunk.content) for cut in cuts for chunk in cut.chunks]
         self._add(work, [content_hash(text) for text in texts], document_tokens(self.profile, texts))
+        self._count_questions(work, [(chunk.context, chunk.content) for cut in cuts for chunk in cut.chunks])
         files = [cut.source.media for cut in cuts if cut.source.media]
         before = work.tokens_to_embed
         hashes = [media_hash(file.type, file.checksum) for file in files]
         self._add(work, hashes, [file.pages * MEDIA_TOKENS for file in files])
         work.media_tokens_to_embed += work.tokens_to_embed - before
+
+    def _count_questions(self, work: PlannedWork, texts: Sequence[tuple[str | None, str]]) -> None:
+        """Texts that the profile's chat model would be asked about, where it has one."""
+        hashed = {text_hash(*text): text for text in texts}
+        new = unasked(self._database, self._tenant, self.profile, list(hashed)) - self._asked
+        self._asked |= new
+        for read, written in (request_tokens(*hashed[digest]) for digest in new):
+            work.to_ask += 1
+            work.tokens_to_read += read
+            work.tokens_to_write += written
 
     def _add(self, work: PlannedWork, hashes: Sequence[bytes], tokens_of_each: Sequence[int]) -> None:
         known = known_hashes(self._database, self._tenant, self.profile.model_key, hashes)
@@ -198,6 +219,7 @@ def price_of(database: Database, tenant: str, profile: EmbeddingProfile, work: P
         mode=settings.mode,
         ceiling_usd=settings.max_cost_usd,
         spent_usd=spent,
+        graph_usd=graph_cost(profile, work.tokens_to_read, work.tokens_to_write),
     )
 
 

@@ -65,8 +65,10 @@ def publish_chunks(database: Database, profiles: Sequence[BuiltProfile], chunks:
         has_words = pc.not_equal(words, "")
         sources = mine["source_id"].filter(has_words).to_pylist()
         publisher.assume_length(list(zip(sources, words.filter(has_words).to_pylist(), strict=True)))
-        report.extraction.add(extract_triples(database, built, mine))
+        extraction = extract_triples(database, built, mine)
+        report.extraction.add(extraction)
         _publish_all(database, publisher, built, mine, report)
+        publisher.try_again(extraction.again)
         if repeats := duplicate_versions(database, built):
             report.duplicates += publisher.publish(repeats).sources
         report.withdrawn += publisher.withdraw()

@@ -19,6 +19,7 @@ from rag_assets.definitions import defs
 from rag_assets.errors import RagError, was_interrupted
 from rag_assets.ingest.chunks import ChunkReport
 from rag_assets.ingest.embeddings import EmbedReport
+from rag_assets.ingest.extraction import ExtractReport
 from rag_assets.ingest.losses import HeldLoss
 from rag_assets.ingest.pairs import enable_pair
 from rag_assets.ingest.publication import PublishReport
@@ -52,6 +53,7 @@ class IngestOutcome:
             read, by reason, and `unreadable_roots` are those that could not be listed, with the reasons.
         forgotten_roots: roots that were given for this ingest, could not be read and are not remembered.
         failed_served: sources that failed and of which the profile serves what it published before.
+        extraction: texts that the profile's chat model was asked about for triples, if it has one, and what that took.
         pending_chunks: chunks of sources that wait for a batch job; `batch_jobs` is how many of those go on.
     """
 
@@ -64,6 +66,7 @@ class IngestOutcome:
     run_ids: tuple[str, ...]
     failures: tuple[Failure, ...] = ()
     activated: bool = False
+    extraction: ExtractReport = field(default_factory=ExtractReport)
     pending_chunks: int = 0
     batch_jobs: int = 0
     held: tuple[HeldLoss, ...] = ()
@@ -167,6 +170,7 @@ def _outcome(reports: Reports, bot: str, run_ids: tuple[str, ...], wall_seconds:
         chunks_written=published.chunks_written,
         embedded=embedded.embedded,
         cache_hits=embedded.cache_hits,
+        extraction=published.extraction,
         pending_chunks=embedded.pending_chunks,
         batch_jobs=embedded.jobs,
         seconds=round(reports.seconds, 3),

@@ -17,6 +17,7 @@ from rag_assets.store.sql import first_row, query, rows, scalars
 from rag_assets.store.tenants import spaces_of
 
 Role = Literal["document", "query"]
+TRIPLES = "triples"  # the role of texts that a chat model was asked about
 
 
 class PgVectorCache:
@@ -110,7 +111,7 @@ class ModelUsage:
 
     profile: str
     model_key: str
-    role: str  # document or query
+    role: str  # document, query or triples
     entries: int
     bytes: int
     embedded: int

@@ -13,7 +13,7 @@ from rag_assets.store.sql import query, rows
 
 @dataclass(frozen=True)
 class BotSources:
-    """A bot's roots, and its sources by status."""
+    """A bot's roots, its sources by status, and how many of them only one user sees."""
 
     bot: str
     roots: int
@@ -24,6 +24,7 @@ class BotSources:
     no_text: int
     failed: int
     forgotten: int
+    private: int
 
 
 @dataclass(frozen=True)

@@ -154,6 +154,12 @@ class Publisher:
             transaction.execute("source_failed", source=source_id, checksum=checksum, error=error)
             return str(transaction.scalar("source_name", source=source_id) or source_id)
 
+    def try_again(self, moments: Mapping[UUID, datetime]) -> None:
+        """Have published sources, of which a part had no answer, published again at these times."""
+        if moments:
+            with self._begun("share_profile") as transaction:
+                transaction.execute("try_again", sources=list(moments), moments=list(moments.values()))
+
     def withdraw(self) -> int:
         """Take away the chunks of deleted and emptied sources, and texts that nothing serves or will serve;
         returns how many sources."""

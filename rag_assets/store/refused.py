@@ -51,6 +51,13 @@ class PgRefusedTexts:
             connection.execute(query("put_refused_texts"), values)
 
 
+def try_again_now(database: Database, tenant: str, bot: str) -> int:
+    """Have the next run publish again what a bot serves in part, since a model gave no answer for the rest; returns how
+    many sources."""
+    with database.work(tenant, bot) as connection:
+        return connection.execute(query("try_again_now"), {"tenant": tenant, "bot": bot}).rowcount
+
+
 def forget_refused_texts(database: Database, tenant: str) -> int:
     """Let all texts of a tenant be sent once more, to whatever model refused them; returns how many."""
     with database.work(tenant) as connection:

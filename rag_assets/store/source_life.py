@@ -63,7 +63,7 @@ class NamedSource:
 
 
 def list_sources(connection: Connection, tenant: str, bot: str, wanted: Filter = ALL) -> Listing:
-    """The bot's sources, by external id."""
+    """The bot's sources, by external id; `visibility` says whether `bot`, `tenant` or one `user` sees a source."""
     values = {**_values(tenant, bot), "status": wanted.status, "like": wanted.like, "limit": wanted.limit}
     found = rows(connection, dict_row, query("sources_overview"), values)
     matching = [row.pop("matching") for row in found]
@@ -163,7 +163,7 @@ def _next_try(life: Mapping[str, Any], failed: Mapping[str | None, FailedWork]) 
         f"{one['profile']}: {one['next_try_at']:%Y-%m-%d %H:%M:%S}" for one in life["profiles"] if one["next_try_at"]
     ]
     if again:
-        return f"what could not be embedded is sent again by the first run after {', '.join(again)}"
+        return f"what a model gave no answer for is sent again by the first run after {', '.join(again)}"
     if life["status"] in ("failed", "no_text") and life["failed_stage"] != "publish":
         if life["bytes"] is None:
             scan = f"its file is read again by the next scan of its root{_due(life['next_scan_at'])}, or by `{now}`"

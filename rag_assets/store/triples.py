@@ -14,7 +14,9 @@ from uuid import UUID
 from psycopg.rows import class_row, dict_row
 from psycopg.types.json import Jsonb
 
+from rag_assets.embedding.protocol import Usage
 from rag_assets.sources.secrets import without_secrets
+from rag_assets.store.cache import TRIPLES, count_usage
 from rag_assets.store.database import Connection, Database
 from rag_assets.store.lexical import lexical_text
 from rag_assets.store.search import SearchRow
@@ -99,20 +101,22 @@ class StoredTriple:
 
 @dataclass(frozen=True)
 class FoundTriples:
-    """What a model found in a text; `error` says why it gave no answer. `tokens` is what that took."""
+    """What a model found in a text. `tokens` is what that took; `cost_usd` is not known of one that was read back."""
 
     triples: tuple[Triple, ...]
-    error: str | None
     tokens: int
+    cost_usd: float = 0.0
 
 
 class TripleAnswers:
     """What one model has answered about a tenant's texts, by their hashes; each answer carries the bot whose text was
-    read first. Tenants share nothing."""
+    read first. Tenants share nothing. What answers cost is counted for the profile that asked."""
 
-    def __init__(self, database: Database, tenant: str, bot: str, model_key: str) -> None:
+    def __init__(self, database: Database, tenant: str, bot: str, profile: str, model_key: str) -> None:
         self._database, self._tenant, self._bot = database, tenant, bot
+        self.model_key = model_key
         self._entry = {"tenant": tenant, "bot": bot, "model_key": model_key}
+        self._usage = {**self._entry, "profile": profile, "role": TRIPLES}
 
     def get(self, hashes: Sequence[bytes]) -> dict[bytes, FoundTriples]:
         """The answers that are known."""
@@ -121,16 +125,33 @@ class TripleAnswers:
             values = {**self._entry, "hashes": list(hashes[start : start + _LOOKUP])}
             with self._database.work(self._tenant, self._bot) as connection:
                 for row in rows(connection, dict_row, query("triple_answers"), values):
-                    triples = tuple(Triple(**one) for one in row["triples"] or ())
-                    found[bytes(row["content_hash"])] = FoundTriples(triples, row["error"], row["tokens"])
+                    triples = tuple(Triple(**one) for one in row["triples"])
+                    found[bytes(row["content_hash"])] = FoundTriples(triples, row["tokens"])
         return found
 
     def put(self, content_hash: bytes, found: FoundTriples) -> None:
-        """Keep an answer; committed when it returns."""
-        triples = None if found.error is not None else Jsonb([asdict(one) for one in found.triples])
-        values = {**self._entry, "hash": content_hash, "triples": triples, "error": found.error, "tokens": found.tokens}
+        """Keep an answer and count what it cost; committed when it returns."""
+        triples = Jsonb([asdict(one) for one in found.triples])
+        values = {**self._entry, "hash": content_hash, "triples": triples, "tokens": found.tokens}
         with self._database.work(self._tenant, self._bot) as connection:
             connection.execute(query("put_triple_answer"), values)
+            self._count(connection, 1, 0, found.tokens, found.cost_usd)
+
+    def known(self, hashes: Sequence[bytes]) -> set[bytes]:
+        """About which of these the model has answered."""
+        with self._database.work(self._tenant) as connection:
+            found = scalars(connection, query("triples_known"), {**self._entry, "hashes": list(hashes)})
+        return {bytes(digest) for digest in found}
+
+    def count(self, known: int = 0, tokens: int = 0, cost_usd: float = 0.0) -> None:
+        """Count texts whose answers were known, and what was paid for no answer."""
+        if known or tokens:
+            with self._database.work(self._tenant, self._bot) as connection:
+                self._count(connection, 0, known, tokens, cost_usd)
+
+    def _count(self, connection: Connection, items: int, known: int, tokens: int, cost_usd: float) -> None:
+        usage = Usage(self._tenant, self._bot, items=items, tokens=tokens, cost_usd=cost_usd)
+        count_usage(connection, self._usage, self.model_key, usage, known)
 
 
 @dataclass(frozen=True)

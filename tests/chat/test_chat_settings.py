@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -87,5 +88,6 @@ def test_what_no_provider_takes_is_refused_when_the_model_is_made(
 def test_a_file_sets_them(server: ChatServer) -> None:
     nowhere = Database("postgresql://nobody@127.0.0.1:9/none")
     spec = {"kind": "openai_chat", "model": "m", "base_url": server.url, "temperature": 0.5, "thinking": "low"}
-    make_part(nowhere, spec, "f.toml").complete(MESSAGES)
+    with closing(make_part(nowhere, spec, "f.toml")) as chat:
+        chat.complete(MESSAGES)
     assert _told(server) == [{"temperature": 0.5, "reasoning_effort": "low"}]

@@ -127,8 +127,8 @@ def test_of_what_failed_or_holds_no_text_only_what_is_true_is_shown(rag: Rag, te
     database.close()
     way_out = f"rag ingest --tenant {tenant} --bot b --retry-failed"
     for name, steps in (
-        ("scan.png", ["in", "id", "seen", "read", "failed", "next"]),
-        ("empty.txt", ["in", "id", "seen", "read", "parsed", "next"]),
+        ("scan.png", ["in", "id", "visible", "seen", "read", "failed", "next"]),
+        ("empty.txt", ["in", "id", "visible", "seen", "read", "parsed", "next"]),
     ):
         lines = rag("sources", "--tenant", tenant, "--bot", "b", "--show", name).stdout.splitlines()[1:]
         told = dict(line.strip().split(maxsplit=1) for line in lines if line.strip())
@@ -193,3 +193,25 @@ def test_what_is_held_back_says_so_and_until_when(rag: Rag, tenant: str) -> None
     assert life["held_since"]
     assert "confirmed" in life["next_try"]
     assert "too much went at once" in rag("sources", "--tenant", tenant, "--bot", "b", "--show", "returns.txt").stdout
+
+
+def test_who_sees_a_source_is_told_in_the_list_and_in_its_life(rag: Rag, filled: str, tmp_path: Path) -> None:
+    words = ("sources", "--tenant", filled, "--bot", "b")
+    assert "visible to" not in rag(*words).stdout  # all of them are the bot's
+    for name in ("mine", "ours"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / f"{name}.md").write_text(f"What is {name} alone.")
+    database = Database.from_settings()
+    ingest(database, filled, "b", "tiny", [tmp_path / "mine"], visibility="user", user="ann@acme.example")
+    ingest(database, filled, "b", "tiny", [tmp_path / "ours"], visibility="tenant")
+    database.close()
+    found = {one["name"]: (one["visibility"], one["user"]) for one in listed(rag, filled)["sources"]}
+    assert found == {"mine.md": ("user", "ann@acme.example"), "pump.md": ("bot", None), "returns.txt": ("bot", None)}
+    assert "user ann@acme.example" in rag(*words).stdout
+    assert "to user ann@acme.example alone" in rag(*words, "--show", "mine.md").stdout
+    assert "to all users of the bot" in rag(*words, "--show", "pump.md").stdout
+    (life,) = listed(rag, filled, "--show", "mine.md")["sources"]
+    assert (life["visibility"], life["user"]) == ("user", "ann@acme.example")
+    shared = ("sources", "--tenant", filled, "--bot", "all-bots")
+    assert [(one["visibility"], one["user"]) for one in rag.json(*shared)["sources"]] == [("tenant", None)]
+    assert "to all bots of the tenant" in rag(*shared, "--show", "ours.md").stdout

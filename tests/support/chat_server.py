@@ -54,18 +54,21 @@ def asked(arrived: Arrived) -> Asked:
     return Asked(system, turns, schema, body.get("max_completion_tokens", body.get("max_tokens")))
 
 
-def says(what: Any, finish: str = "stop", tokens: int | None = 10) -> Behaviour:
-    """An answer with status 200 whose text this is; what is no text is said as JSON."""
+def says(what: Any, finish: str = "stop", tokens: int | None = 10, written: int | None = None) -> Behaviour:
+    """An answer with status 200 whose text this is; what is no text is said as JSON. `written` are those of its
+    `tokens` that the server counts as such, if it does."""
     text = what if isinstance(what, str) else json.dumps(what)
 
     def behave(reply: Reply) -> None:
         if reply.arrived.path.endswith(":generateContent"):
             reason = {"stop": "STOP", "length": "MAX_TOKENS", "content_filter": "SAFETY"}[finish]
             candidate = {"content": {"role": "model", "parts": [{"text": text}]}, "finishReason": reason}
-            usage = {"usageMetadata": {"totalTokenCount": tokens}} if tokens else {}
+            parts = {} if written is None else {"candidatesTokenCount": written - 1, "thoughtsTokenCount": 1}
+            usage = {"usageMetadata": {"totalTokenCount": tokens, **parts}} if tokens else {}
             return reply.send({"candidates": [candidate], **usage}, headers={"Content-Type": "application/json"})
         choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": finish}
-        reply.send({"choices": [choice], **({"usage": {"total_tokens": tokens}} if tokens else {})})
+        told = {"total_tokens": tokens, **({} if written is None else {"completion_tokens": written})}
+        reply.send({"choices": [choice], **({"usage": told} if tokens else {})})
 
     return behave
 
@@ -126,11 +129,13 @@ class ChatServer:
 
 
 @contextmanager
-def chat_server(thinks: Thinks = lambda _: "yes") -> Iterator[ChatServer]:
-    """Run a server on a free port."""
+def chat_server(
+    thinks: Thinks = lambda _: "yes", tokens: int | None = 10, written: int | None = None
+) -> Iterator[ChatServer]:
+    """Run a server on a free port, which counts so many tokens for each answer."""
 
     def usual(reply: Reply) -> None:
-        says(server.thinks(asked(reply.arrived)))(reply)
+        says(server.thinks(asked(reply.arrived)), tokens=tokens, written=written)(reply)
 
     with openai_server(usual) as http:
         server = ChatServer(http, thinks)
