@@ -116,7 +116,7 @@ def test_pictures_lie_as_files_in_a_folder_beside_the_report_where_they_are_aske
 
 
 def test_no_name_ends_a_block_of_bars(report: Report) -> None:
-    text = render(replace(report, candidate=replace(report.candidate, name="a\n```\n# b")))
+    text = render(replace(report, candidate=replace(report.candidate, profile="a\n```\n# b")))
     assert text.count("```") == 6
     assert "\n# b" not in text
 
