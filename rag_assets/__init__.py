@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from rag_assets.retrieval.diverse import DiverseRetriever
     from rag_assets.retrieval.dual import DualRetriever
     from rag_assets.retrieval.expanded import ExpandedRetriever
+    from rag_assets.retrieval.files import load_retriever
     from rag_assets.retrieval.graph import GraphRetriever
     from rag_assets.retrieval.ladder import LadderRetriever, TimedRetriever
     from rag_assets.retrieval.protocol import Retriever
@@ -167,6 +168,7 @@ __all__ = [
     "format_retrieved_context",
     "import_triples",
     "ingest",
+    "load_retriever",
     "make_profile",
     "open_scope",
     "parse_file",
@@ -223,6 +225,7 @@ _HOMES = {
     "check_citations": "retrieval.citations",
     "chunk_document": "chunking",
     "format_retrieved_context": "retrieval.context",
+    "load_retriever": "retrieval.files",
     "import_triples": "ingest.triples",
     "make_profile": "embedding.profiles",
     "open_scope": "retrieval.scope",

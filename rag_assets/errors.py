@@ -265,6 +265,8 @@ def unknown(
 def unknown_path(word: str, kind: str = "file or folder") -> UsageError:
     """The error for a path that does not exist, as it was typed."""
     path = Path(word).expanduser().absolute()
+    if path.exists():
+        return UnknownPath(f"{word} is no {kind}" + (", but a folder" if path.is_dir() else ""))
     missing = path
     while not missing.parent.is_dir() and missing.parent != missing:
         missing = missing.parent

@@ -40,6 +40,21 @@ ON CONFLICT DO NOTHING
 SELECT visibility_scope FROM rag.knowledge_spaces
 WHERE tenant_id = %(tenant)s AND bot_id = %(bot)s AND name = 'default'
 
+-- filter_values --
+-- What shared sources of a bot, and those that all bots of the tenant share, may be chosen by.
+WITH seen AS (
+    SELECT s.name, s.source_type, s.locale, s.content_type, s.metadata, s.updated_at FROM rag.knowledge_sources s
+    WHERE s.tenant_id = %(tenant)s AND s.bot_id IN (%(bot)s, %(shared)s) AND s.status <> 'deleted'
+      AND s.scope_type = 'bot')
+SELECT key, value FROM (
+    (SELECT 'source' AS key, name AS value FROM seen GROUP BY name ORDER BY max(updated_at) DESC LIMIT 10000)
+    UNION SELECT 'type', source_type FROM seen
+    UNION SELECT 'locale', locale FROM seen
+    UNION SELECT 'content_type', content_type FROM seen
+    UNION SELECT 'tag', t.tag FROM seen CROSS JOIN LATERAL jsonb_array_elements_text(
+        CASE jsonb_typeof(metadata -> 'tags') WHEN 'array' THEN metadata -> 'tags' ELSE '[]' END) AS t (tag)
+) found WHERE value IS NOT NULL ORDER BY key, value
+
 -- metadata_keys --
 -- Of the sources of a bot, and of what all bots of the tenant share.
 SELECT DISTINCT k.key FROM rag.knowledge_sources s CROSS JOIN LATERAL jsonb_object_keys(s.metadata) AS k (key)

@@ -8,16 +8,17 @@ from typing import Annotated, Any
 
 import typer
 
-from rag_assets.errors import UsageError, alike, did_you_mean
+from rag_assets.errors import InvalidArgument, UsageError, alike, did_you_mean
 from rag_assets.retrieval.filters import check_filters
 from rag_assets.store.database import Database
-from rag_assets.store.sources import metadata_keys
+from rag_assets.store.sources import filter_values, metadata_keys
 
 # Names of what every source has; any other key is one of its metadata.
 NAMES = {
     "source": "source_names", "id": "source_ids", "type": "source_types", "locale": "locales",
     "content_type": "content_types", "root": "roots", "path": "path_prefixes", "tag": "tags",
 }  # fmt: skip
+_LOOKED_UP = ("source", "type", "locale", "content_type", "tag")
 _COMPARISONS = {">=": "gte", "<=": "lte", ">": "gt", "<": "lt"}
 _FORM = re.compile(r"(?P<key>[^=<>!]+?)\s*(?P<sign>>=|<=|=|>|<)\s*(?P<value>.*)", re.DOTALL)
 _META = "meta."
@@ -48,8 +49,39 @@ def parse_filters(words: Sequence[str], since: str | None, until: str | None) ->
     filters: dict[str, Any] = {}
     for word in words:
         _add(filters, word)
-    filters |= {name: date for name, date in (("since", since), ("until", until)) if date is not None}
-    return dict(check_filters(filters))
+        alone: dict[str, Any] = {}
+        _add(alone, word)
+        _check(alone, f"--filter {word}")
+    dates = {name: date for name, date in (("since", since), ("until", until)) if date is not None}
+    for name, date in dates.items():
+        _check({name: date}, f"--{name} {date}")
+    return dict(check_filters(filters | dates))
+
+
+def _check(filters: Mapping[str, Any], typed: str) -> None:
+    """Refuse what one option says in the words in which it was typed."""
+    try:
+        check_filters(filters)
+    except InvalidArgument as error:
+        raise UsageError(f"{typed}: {str(error).removeprefix('filters: ')}") from error
+
+
+def unknown_values(database: Database, tenant: str, bot: str, filters: Mapping[str, Any]) -> list[str]:
+    """What may be misspelt in filters that let nothing through: values that no source of the bot has, with those that
+    look like them."""
+    asked = [(key, value) for key in _LOOKED_UP for value in filters.get(NAMES[key], ())]
+    if not asked:
+        return []
+    with database.work(tenant) as connection:
+        known = filter_values(connection, tenant, bot)
+    said = []
+    for key, value in asked:
+        values = known.get(key, [])
+        if value not in values:
+            likely = alike(value, values)
+            has = f"; {did_you_mean(likely)}" if likely else f"; there are: {', '.join(values[:20]) or 'none'}"
+            said.append(f"--filter {key}={value}: no source of this bot has that{has}")
+    return said
 
 
 def require_keys(database: Database, tenant: str, bot: str, filters: Mapping[str, Any]) -> None:

@@ -145,6 +145,9 @@ def _listing(payload: dict[str, Any], found: Sequence[StoredTriple]) -> CommandR
 
 
 def _show_triples(console: Console, triples: Sequence[dict[str, Any]], matching: int) -> None:
+    if not triples:
+        console.print("no triples; they come from a file by `rag graph import FILE`, or from a profile's chat model")
+        return
     table = Table("subject", "predicate", "object", "confidence", "source", "found by")
     table.columns[3].justify = "right"
     for one in triples:

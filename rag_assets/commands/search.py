@@ -12,12 +12,13 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from rag_assets.commands.filters import Filter, Since, Until, parse_filters, require_keys
+from rag_assets.commands.filters import Filter, Since, Until, parse_filters, require_keys, unknown_values
 from rag_assets.commands.options import Bot, Json, RetrieverFile, SearchMode, Tenant, key
 from rag_assets.commands.session import check_names, ready_database
-from rag_assets.commands.shell import CommandResult, printable
+from rag_assets.commands.shell import CommandResult, note, printable
 from rag_assets.documents.names import part_name
 from rag_assets.errors import ProfileNotReady, UnknownBot, UsageError
+from rag_assets.printing import counted
 from rag_assets.retrieval import Retrieval, RetrievalResult, RetrievalScope, open_scope
 from rag_assets.retrieval.files import load_retriever
 from rag_assets.retrieval.retrievers import RETRIEVERS
@@ -42,7 +43,10 @@ def search(
             help="Profile to search. (default: the bot's active one)", show_default=False, callback=key("profile")
         ),
     ] = None,
-    mode: Annotated[SearchMode, typer.Option(help="By meaning, by words, or both fused.")] = SearchMode.hybrid,
+    mode: Annotated[
+        SearchMode | None,
+        typer.Option(help="By meaning, by words, or both fused. (default: hybrid)", show_default=False),
+    ] = None,
     k: Annotated[int, typer.Option("-k", help="Most results to return.", min=1, max=1000)] = 8,
     user: Annotated[
         str | None, typer.Option(help="The user who asks; private sources of no one else are searched.")
@@ -69,13 +73,17 @@ def search(
     meaning and by words, each at most 1. Low values mean that nothing fits well. An empty result is a success
     too: "no reliable source in this scope".
     """
-    _check(query, user, retriever, copies)
+    _check(query, user, retriever, copies, mode)
+    mode = mode or SearchMode.hybrid
     filters = parse_filters(filter_ or [], since, until)
     with ready_database() as database:
         require_keys(database, tenant, bot, filters)
         made = load_retriever(database, retriever) if retriever else RETRIEVERS[mode.value](database, copies=copies)
         scope = opened(database, tenant, bot, profile, user, request_key)
         found = made.search(query, scope, k, filters)
+        hints = [] if found else unknown_values(database, tenant, bot, filters)
+    for hint in hints:
+        note(printable(hint))
     how, name = str(retriever) if retriever else mode.value, scope.profile.name
     payload = {
         "profile": name,
@@ -90,11 +98,13 @@ def search(
     return CommandResult(payload, lambda console: show_results(console, query, name, how, found))
 
 
-def _check(query: str, user: str | None, retriever: Path | None, copies: bool) -> None:
+def _check(query: str, user: str | None, retriever: Path | None, copies: bool, mode: SearchMode | None) -> None:
     if not query.strip():
         raise UsageError("the query is empty")
     if user == "":
         raise UsageError("--user is empty; leave it out to search without a user")
+    if retriever is not None and mode is not None:
+        raise UsageError("--mode and --retriever exclude each other: the file says how it searches")
     if retriever is not None and copies:
         raise UsageError("--copies goes with a --mode; the file of a retriever says copies = true where it wants them")
 
@@ -129,6 +139,8 @@ def show_results(console: Console, query: str, profile: str, mode: str, found: R
         console.print(Text(f"Warning: {printable(found.degraded)}", style="yellow"))
     if not found:
         console.print(Text(NOTHING, style="yellow"))
+    for stage in _stages(found):
+        console.print(Text(printable(stage), style="dim"))
     words = query_words(query)
     for rank, result in enumerate(found, start=1):
         _show_result(console, rank, result, words)
@@ -139,21 +151,40 @@ def show_results(console: Console, query: str, profile: str, mode: str, found: R
 
 def _show_result(console: Console, rank: int, result: RetrievalResult, words: Sequence[str]) -> None:
     name = printable(result.source_name)
-    parts = (("meaning", result.dense_score), ("words", result.lexical_score))
+    parts = (("meaning", result.dense_score), ("words", result.lexical_score), ("reranked", result.rerank_score))
     scores = ", ".join(f"{what} {score:.2f}" for what, score in parts if score is not None)
     console.print(
         Text.assemble(
             (f"{rank:>2}. ", "bold"), (name, "bold cyan"), (f"  {result.score:.3f}", "green"),
             (f"  ({scores})" if scores else "", "dim"), (_SPACES.get(result.space, ""), "dim"),
+            (f"  index: {result.index}" if result.index else "", "dim"),
         )
     )  # fmt: skip
     citation = Text(printable(citation_text(result.citation, result.source_name)), style="dim")
     console.print(Padding(citation, (0, 0, 0, 4), expand=False))
+    if result.path:
+        console.print(Padding(Text(printable(_path_text(result.path)), style="dim"), (0, 0, 0, 4), expand=False))
     text = Text(printable(snippet(result.content, words)))
     if words:
         text.highlight_regex(_word_pattern(words), style="bold yellow")
     console.print(Padding(text, (0, 0, 0, 4), expand=False))
     console.print()
+
+
+def _path_text(path: Sequence[Mapping[str, Any]]) -> str:
+    """`Brimble valve is made by Corrin Works; Corrin Works has its seat in Harrowfen`."""
+    return "by " + "; ".join(f"{step['subject']} {step['predicate']} {step['object']}" for step in path)
+
+
+def _stages(found: Retrieval) -> list[str]:
+    """What a stage has left out, or could not do, without making the answer a degraded one."""
+    said = []
+    for step in found.trace:
+        if (error := step.get("error")) and str(error) not in (found.degraded or ""):
+            said.append(f"{step['stage']}: {error}")
+        if step.get("stage") == "rerank" and step.get("dropped"):
+            said.append(f"rerank: {counted(step['dropped'], 'candidate')} below tau left out")
+    return said
 
 
 def citation_text(citation: Mapping[str, Any], name: str = "") -> str:

@@ -21,6 +21,7 @@ from rag_assets.errors import EmbeddingError
 from rag_assets.ingest.embeddings import require_origin
 from rag_assets.ingest.leg_weights import Estimate, Trials, estimate, nearest, term_scores, trials
 from rag_assets.ingest.self_queries import SelfQuery, is_prose, self_queries
+from rag_assets.printing import counted
 from rag_assets.store.database import Database
 from rag_assets.store.profiles import BuiltProfile
 from rag_assets.store.weights import (
@@ -82,7 +83,7 @@ def _looked(
         return _nothing("most passages are source code or tables, whose lines are no questions")
     asked = [query for query in self_queries(texts, limit) if is_prose(texts[query.place])]
     if len(asked) < FEWEST:
-        return _nothing(f"{len(asked)} passages have two sentences, and {FEWEST} are needed")
+        return _nothing(f"{counted(len(asked), 'passage has', 'passages have')} two sentences, and {FEWEST} are needed")
     try:
         require_origin(built, built.profile.origin)
         scores = _scored(database, built, embedder_for(built.profile), passages, asked)

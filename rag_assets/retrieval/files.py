@@ -19,7 +19,7 @@ from typing import Any
 
 from rag_assets.chat.google import GoogleChat
 from rag_assets.chat.openai import OpenAIChat
-from rag_assets.errors import InvalidArgument, UsageError
+from rag_assets.errors import EmbeddingError, UsageError
 from rag_assets.retrieval.agentic import AgenticRetriever
 from rag_assets.retrieval.caches import CachedRetriever
 from rag_assets.retrieval.diverse import DiverseRetriever
@@ -37,7 +37,7 @@ from rag_assets.retrieval.retrievers import DenseRetriever, HybridRetriever, Lex
 from rag_assets.retrieval.rewriting import RewritingRetriever
 from rag_assets.store.database import Database
 
-# What a `kind` makes. One that asks the database has `database` as its first parameter.
+# What a `kind` makes. One that asks the database has a parameter `database`.
 KINDS: Mapping[str, Callable[..., Any]] = {
     "agentic": AgenticRetriever,
     "bi_encoder": BiEncoderReranker,
@@ -62,6 +62,22 @@ KINDS: Mapping[str, Callable[..., Any]] = {
 
 
 @dataclass(frozen=True)
+class _Part:
+    """What a table has to make: what it is called, and what it can do."""
+
+    name: str
+    methods: tuple[str, ...]
+
+
+# By the annotation of the parameter that takes it.
+_PARTS = {
+    "Retriever": _Part("a retriever", ("search", "asearch")),
+    "Reranker": _Part("a reranker", ("score",)),
+    "ChatModel": _Part("a chat model", ("complete",)),
+}
+
+
+@dataclass(frozen=True)
 class RetrieverFile:
     """What a file of a retriever says. It holds no secrets: keys are named by their environment variables."""
 
@@ -73,10 +89,14 @@ class RetrieverFile:
 
         Raises:
             UsageError: it names what is not there, or is a part of a retriever; it says where.
+            EmbeddingError: a model of this machine cannot run here, since a package is missing; says which.
         """
         made = make_part(database, self.spec, self.name)
         if not hasattr(made, "search"):
-            raise UsageError(f"{self.name}: this is no retriever, but a part of one")
+            raise UsageError(
+                f"{self.name}: {self.spec['kind']!r} is no retriever, but a part of one: a file begins with the kind "
+                "of a retriever, and has its parts in tables"
+            )
         retriever: Retriever = made
         return retriever
 
@@ -94,17 +114,19 @@ def read_retriever_file(path: Path) -> RetrieverFile:
     except ValueError as error:  # bytes that are no UTF-8, or text that is no TOML
         raise UsageError(f"{path} is no TOML: {error}") from error
     if "kind" not in spec:
-        raise UsageError(f"{path}: the file of a retriever says which kind it is: one of {', '.join(sorted(KINDS))}")
+        meant = next((f", did you mean kind for {name!r}?" for name in spec if _meant(name, {"kind": None})), "")
+        raise UsageError(f"{path}: the file of a retriever says which kind it is{meant or ':'} One of {_listed(KINDS)}")
     return RetrieverFile(str(path), spec)
 
 
-def load_retriever(database: Database, path: Path) -> Retriever:
-    """The retriever that a file describes.
+def load_retriever(database: Database, path: str | Path) -> Retriever:
+    """The retriever that a file describes. What it names is checked now, and nothing is searched.
 
     Raises:
         UsageError: the file cannot be read, or names what is not there; it says where.
+        EmbeddingError: a model of this machine cannot run here, since a package is missing; says which.
     """
-    return read_retriever_file(path).make(database)
+    return read_retriever_file(Path(path)).make(database)
 
 
 def make_part(database: Database, spec: Mapping[str, Any], where: str) -> Any:
@@ -115,23 +137,46 @@ def make_part(database: Database, spec: Mapping[str, Any], where: str) -> Any:
     """
     kind = spec.get("kind")
     if not isinstance(kind, str) or kind not in KINDS:
-        raise UsageError(f"{where}: there is no kind {kind!r}{_meant(kind, KINDS)}; known are {_listed(KINDS)}")
+        raise UsageError(f"{where}: there is no kind {kind!r}{_meant(kind, KINDS)} Known are {_listed(KINDS)}")
     build = KINDS[kind]
     parameters = dict(inspect.signature(build).parameters)
-    needs_database = parameters.pop("database", None) is not None
+    given = {"database": database} if parameters.pop("database", None) is not None else {}
     settings = {name: value for name, value in spec.items() if name != "kind"}
     for name in settings:
         if name not in parameters:
-            known = f"{_meant(name, parameters)}; it has {_listed(parameters)}"
+            known = f"{_meant(name, parameters)} It has {_listed(parameters)}"
             raise UsageError(f"{where}: {kind!r} has no setting {name!r}{known}")
     needed = [name for name, one in parameters.items() if one.default is one.empty and name not in settings]
     if needed:
         raise UsageError(f"{where}: {kind!r} needs {_listed(needed)}")
     made = {name: _value(database, value, f"{where}, {name}") for name, value in settings.items()}
+    for name, value in made.items():
+        _require_part(parameters[name].annotation, name, value, f"{where}, {name}")
     try:
-        return build(database, **made) if needs_database else build(**made)
-    except InvalidArgument as error:
+        return build(**given, **made)
+    except UsageError as error:
         raise UsageError(f"{where}: {error}") from error
+    except EmbeddingError as error:  # a model of this machine that cannot run here
+        raise EmbeddingError(f"{where}: {error}") from error
+
+
+def _require_part(annotation: object, name: str, value: object, where: str) -> None:
+    """Refuse what is no part where one has to be, in the words of the file.
+
+    Raises:
+        UsageError: names the table, and what it lacks.
+    """
+    wanted = _PARTS.get(str(annotation))
+    if wanted is None or all(hasattr(value, method) for method in wanted.methods):
+        return
+    kinds = [kind for kind, made in KINDS.items() if all(hasattr(made, method) for method in wanted.methods)]
+    got = next((f"the kind {kind!r}" for kind, made in KINDS.items() if type(value) is made), None)
+    if got is None:
+        got = "a table without a kind" if isinstance(value, Mapping) else repr(value)
+        got = "a list of tables" if isinstance(value, list) else got
+    raise UsageError(
+        f"{where}: this is {got}, and has to be {wanted.name}: a table [{name}] with a kind, one of {_listed(kinds)}"
+    )
 
 
 def _value(database: Database, value: Any, where: str) -> Any:
@@ -144,7 +189,7 @@ def _value(database: Database, value: Any, where: str) -> Any:
 
 def _meant(name: object, known: Mapping[str, Any]) -> str:
     close = difflib.get_close_matches(str(name), list(known), 1)
-    return f", did you mean {close[0]!r}?" if close else ""
+    return f", did you mean {close[0]!r}?" if close else "."
 
 
 def _listed(names: Any) -> str:

@@ -37,6 +37,10 @@ def check_filters(filters: object) -> Mapping[str, Any]:
         raise InvalidArgument(f"filters must be a mapping, got {filters!r}", "filters")
     checked = {name: _checked(name, value) for name, value in filters.items()}
     _require_json(checked)
+    if "since" in checked and "until" in checked:
+        since, until = checked["since"], checked["until"]
+        if datetime.fromisoformat(since) >= datetime.fromisoformat(until):
+            raise _wrong(f"since must be before until, and {since} is not before {until}")
     return checked
 
 
@@ -102,7 +106,7 @@ def _condition(where: str, operator: object, wanted: object) -> Any:
     if operator in RANGES:
         if isinstance(wanted, int | float) and not isinstance(wanted, bool):
             return _scalar(where, wanted)
-        return _moment(where, wanted)
+        return _moment(where, wanted, "a number, or ")
     raise _wrong(f"{where}: no such comparison; known are: {', '.join(OPERATORS)}")
 
 
@@ -112,18 +116,18 @@ def _scalar(where: str, value: object) -> _Scalar:
     return value
 
 
-def _moment(name: object, value: object) -> str:
-    """A date or a time as ISO 8601; without a zone it is UTC."""
+def _moment(name: object, value: object, or_else: str = "") -> str:
+    """A date or a time as ISO 8601; without a zone it is UTC. `or_else` is what else would do, for the message."""
     if isinstance(value, str):
         try:
             value = datetime.fromisoformat(value)
         except ValueError:
-            raise _wrong(f"{name} must be a date like 2026-01-31, or a time, got {value!r}") from None
+            raise _wrong(f"{name} must be {or_else}a date like 2026-01-31, or a time, got {value!r}") from None
     if isinstance(value, datetime):
         return value.isoformat() if value.tzinfo else f"{value.isoformat()}+00:00"
     if isinstance(value, date):
         return f"{value.isoformat()}T00:00:00+00:00"
-    raise _wrong(f"{name} must be a date like 2026-01-31, or a time, got {value!r}")
+    raise _wrong(f"{name} must be {or_else}a date like 2026-01-31, or a time, got {value!r}")
 
 
 def _require_json(filters: Mapping[str, Any]) -> None:

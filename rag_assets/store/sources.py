@@ -19,7 +19,7 @@ from rag_assets.embedding.profiles import ProviderOptions
 from rag_assets.store.database import Connection
 from rag_assets.store.roots import Root
 from rag_assets.store.source_life import list_sources
-from rag_assets.store.sql import query, scalars
+from rag_assets.store.sql import query, rows, scalars
 from rag_assets.store.tenants import SHARED_BOT
 
 
@@ -131,8 +131,8 @@ def source_id(space_id: UUID, external_id: str) -> UUID:
 
 def file_states(connection: Connection, root: Root) -> dict[str, FileState]:
     """Uri -> state of all files of the root that have been read."""
-    rows = connection.cursor(row_factory=dict_row).execute(query("file_states"), {"root": root.id})
-    return {row.pop("uri"): FileState(**row) for row in rows}
+    states = connection.cursor(row_factory=dict_row).execute(query("file_states"), {"root": root.id})
+    return {row.pop("uri"): FileState(**row) for row in states}
 
 
 def sources_of_files(connection: Connection, root: Root, files: Iterable[bytes]) -> list[SourceState]:
@@ -320,6 +320,15 @@ def sources_overview(connection: Connection, tenant: str, bot: str) -> Sequence[
 def source_counts(connection: Connection, tenant: str, bot: str | None = None) -> dict[str, int]:
     """Number of sources by status."""
     return dict(connection.execute(query("source_counts"), {"tenant": tenant, "bot": bot}).fetchall())
+
+
+def filter_values(connection: Connection, tenant: str, bot: str) -> dict[str, list[str]]:
+    """What the sources that a bot's users may see have as name (`source`), `type`, `locale`, `content_type` and `tag`;
+    of names the newest 10,000."""
+    found: dict[str, list[str]] = {}
+    for row in rows(connection, dict_row, query("filter_values"), {"tenant": tenant, "bot": bot, "shared": SHARED_BOT}):
+        found.setdefault(row["key"], []).append(row["value"])
+    return found
 
 
 def metadata_keys(connection: Connection, tenant: str, bot: str) -> list[str]:

@@ -156,7 +156,10 @@ def test_filters_choose_sources_on_the_command_line(rag: Rag, filled: str) -> No
         (("--filter", "source>7"), "source has no order; write source=value"),
         (("--filter", "="), "write key=value"),
         (("--filter", "!tag"), "write key=value"),
-        (("--since", "tomorrow"), "since must be a date like 2026-01-31"),
+        (("--since", "tomorrow"), "--since tomorrow: since must be a date like 2026-01-31"),
+        (("--since", "2026-02-30"), "--since 2026-02-30: since must be a date"),
+        (("--since", "2026-05-01", "--until", "2026-01-01"), "since must be before until"),
+        (("--filter", "year>=banana"), "--filter year>=banana: 'where', 'year', 'gte' must be a number, or a date"),
     ],
 )
 def test_a_filter_that_is_misspelt_is_refused_on_the_command_line(
@@ -176,3 +179,44 @@ def test_the_retriever_of_a_file_searches(rag: Rag, filled: str, tmp_path: Path)
     assert "did you mean 'diverse'" in rag.error(*_ask(filled), "--retriever", str(file))[1]
     assert "--copies" in rag.error(*_ask(filled), "--retriever", str(file), "--copies")[1]
     assert "none.toml" in rag.error(*_ask(filled), "--retriever", str(tmp_path / "none.toml"))[1]
+    with_mode = (*_ask(filled), "--retriever", str(file), "--mode", "dense")
+    assert "--mode and --retriever exclude each other" in rag.error(*with_mode)[1]
+    assert rag.error(*_ask(filled), "--retriever", str(tmp_path))[1].endswith("is no file, but a folder")
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("source=pmup.md", "did you mean 'pump.md'?"),
+        ("type=fil", "did you mean 'file'?"),
+        ("tag=manual", "there are: none"),
+    ],
+)
+def test_a_value_that_no_source_has_is_told_where_nothing_was_found(
+    rag: Rag, filled: str, word: str, said: str
+) -> None:
+    asked = rag(*_ask(filled), "--filter", word)
+    assert f"--filter {word}: no source of this bot has that; {said}" in asked.stderr
+    assert "no source" not in rag(*_ask(filled), "--filter", "source=pump.md").stderr
+
+
+def test_a_person_sees_what_further_stages_did(rag: Rag, filled: str, tmp_path: Path) -> None:
+    file = tmp_path / "one.toml"
+    reranked = '[retriever]\nkind = "hybrid"\n[reranker]\nkind = "bi_encoder"\nprofile = "static-64"\n'
+    file.write_text(f'kind = "reranked"\ntau = 0.99\n{reranked}')
+    shown = rag(*_ask(filled), "--retriever", str(file)).stdout
+    assert "reranked 0." in shown
+    assert "below tau left out" in shown
+    file.write_text(
+        'kind = "rewriting"\nsub_queries = 2\n[retriever]\nkind = "lexical"\n'
+        '[chat]\nkind = "openai_chat"\nmodel = "m"\nbase_url = "http://127.0.0.1:9/v1"\n'
+    )
+    assert "rewrite: openai/m at 127.0.0.1 gave no answer" in rag(*_ask(filled), "--retriever", str(file)).stdout
+
+
+def test_a_person_sees_the_path_that_led_to_a_passage(rag: Rag, filled: str, tmp_path: Path) -> None:
+    triples, file = tmp_path / "triples.csv", tmp_path / "graph.toml"
+    triples.write_text("subject,predicate,object,source\nPX-4412,cuts in at,1.8 bar,pump.md\n")
+    rag("graph", "import", str(triples), "--tenant", filled, "--bot", "b")
+    file.write_text('kind = "graph"\n[retriever]\nkind = "hybrid"\n')
+    assert "by PX-4412 cuts in at 1.8 bar" in rag(*_ask(filled, "PX-4412"), "--retriever", str(file)).stdout

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rag_assets.errors import UsageError
+from rag_assets.errors import EmbeddingError, UsageError
 from rag_assets.retrieval import HybridRetriever
 from rag_assets.retrieval.files import load_retriever
 from rag_assets.store.database import Database
@@ -43,6 +43,25 @@ def test_a_file_makes_the_retriever_that_it_describes(database: Database, tmp_pa
         ('kind = "hybrid"\ndatabase = "x"', "no setting 'database'"),
         ('kind = "hybrid"\ndense_weight = 1.5', "dense_weight must be a number between 0 and 1, got 1.5"),
         ('kind = "hybrid"\n[fusion]\nkind = "no"', "retriever.toml, fusion: there is no kind 'no'"),
+        ('knd = "hybrid"', "says which kind it is, did you mean kind for 'knd'? One of agentic,"),
+        ('kind = "bi_encoder"\nprofile = "static-64"', "'bi_encoder' is no retriever, but a part of one"),
+        (
+            'kind = "graph"\nretriever = "hybrid"',
+            "retriever: this is 'hybrid', and has to be a retriever: a table [retriever]",
+        ),
+        ('kind = "graph"\n[retriever]\nknd = "hybrid"', "retriever: this is a table without a kind, and has to be a"),
+        (
+            'kind = "graph"\n[[retriever]]\nkind = "hybrid"',
+            "retriever: this is a list of tables, and has to be a retriever",
+        ),
+        (
+            'kind = "reranked"\n[retriever]\nkind = "bi_encoder"\nprofile = "static-64"\n[reranker]\nkind = "hybrid"',
+            "retriever: this is the kind 'bi_encoder', and has to be a retriever",
+        ),
+        (
+            'kind = "reranked"\n[retriever]\nkind = "hybrid"\n[reranker]\nkind = "openai_chat"\nmodel = "m"',
+            "one of bi_encoder, chat_reranker, cross_encoder, rerank_server",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_file_is_said_with_its_place(
@@ -61,3 +80,12 @@ def test_a_file_that_cannot_be_read_is_a_clear_error(database: Database, tmp_pat
     (tmp_path / "bytes.toml").write_bytes(b'kind = "\xff"')
     with pytest.raises(UsageError, match=r"bytes\.toml is no TOML"):
         load_retriever(database, tmp_path / "bytes.toml")
+
+
+def test_a_part_that_cannot_run_on_this_machine_says_which_it_is(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rag_assets.embedding.providers.local_weights.find_spec", lambda name: None)
+    text = 'kind = "reranked"\n[retriever]\nkind = "hybrid"\n[reranker]\nkind = "cross_encoder"\n'
+    with pytest.raises(EmbeddingError, match=r"retriever\.toml, reranker: .*pip install sentence-transformers"):
+        load_retriever(database, written(tmp_path, text))

@@ -15,9 +15,11 @@ import numpy as np
 from rag_assets.embedding.profiles import BUILTIN_PROFILES, EmbeddingProfile, make_profile
 from rag_assets.embedding.protocol import Caller, Embedder
 from rag_assets.embedding.registry import embedder_for
-from rag_assets.errors import InvalidArgument, TimeLimitReached
+from rag_assets.errors import DatabaseRefused, InvalidArgument, TimeLimitReached
 from rag_assets.retrieval.rerankers.protocol import Scores
 from rag_assets.retrieval.taken import usage_in_turn
+from rag_assets.store.database import Database
+from rag_assets.store.profiles import get_spec
 
 _LOCAL = "sentence-transformers"
 _PASS = 16  # texts that a model on this machine embeds before the time is looked at
@@ -26,15 +28,20 @@ _PASS = 16  # texts that a model on this machine embeds before the time is looke
 class BiEncoderReranker:
     """Scores by the cosine of query and passage, in the vectors of one model; below 0 it counts as 0."""
 
-    def __init__(self, profile: EmbeddingProfile | Mapping[str, Any] | str) -> None:
+    def __init__(
+        self, profile: EmbeddingProfile | Mapping[str, Any] | str, *, database: Database | None = None
+    ) -> None:
         """`profile`: a profile, the fields of one (`provider`, `model`, `dimensions` and, where needed, `options` and
-        `task_instruction`), or the name of a built-in one. It need not be built for any bot.
+        `task_instruction`), or the name of a built-in one, or of one in the catalogue of `database`. It need not be
+        built for any bot.
 
         Raises:
             InvalidArgument: it is none of these.
             InvalidProfile: such a profile could never be.
+            UnknownProfile: there is none of that name.
+            DatabaseUnavailable: the catalogue cannot be read.
         """
-        self._profile = _profile(profile)
+        self._profile = _profile(profile, database)
 
     @property
     def name(self) -> str:
@@ -63,17 +70,33 @@ class BiEncoderReranker:
         return Scores(pairs, usage_in_turn(usages))
 
 
-def _profile(given: object) -> EmbeddingProfile:
+def _profile(given: object, database: Database | None) -> EmbeddingProfile:
     if isinstance(given, EmbeddingProfile):
         return given
     if isinstance(given, Mapping):
         return make_profile(**{"name": "reranker", **given})
     if isinstance(given, str) and given in BUILTIN_PROFILES:
         return BUILTIN_PROFILES[given]
+    if isinstance(given, str) and database is not None:
+        return _catalogued(database, given)
     built_in = ", ".join(BUILTIN_PROFILES)
     raise InvalidArgument(
-        f"profile must be an EmbeddingProfile, its fields, or one of {built_in}, got {given!r}", "profile"
+        f"profile must be an EmbeddingProfile, its fields, or one of {built_in} (others by name need the database), "
+        f"got {given!r}",
+        "profile",
     )
+
+
+def _catalogued(database: Database, name: str) -> EmbeddingProfile:
+    try:
+        with database.work() as connection:
+            return get_spec(connection, name)
+    except DatabaseRefused as refusal:  # a login that may only search
+        raise InvalidArgument(
+            f"profile {name!r} cannot be looked up in the catalogue by this login ({refusal}); give its fields: "
+            "provider, model, dimensions",
+            "profile",
+        ) from refusal
 
 
 def _size(profile: EmbeddingProfile, embedder: Embedder) -> int:

@@ -5,19 +5,22 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from rag_assets.embedding import registry
-from rag_assets.embedding.profiles import BUILTIN_PROFILES
+from rag_assets.embedding.profiles import BUILTIN_PROFILES, make_profile
 from rag_assets.embedding.protocol import NOBODY
 from rag_assets.embedding.registry import embedder_for
-from rag_assets.errors import InvalidArgument, InvalidProfile, TimeLimitReached
+from rag_assets.errors import InvalidArgument, InvalidProfile, TimeLimitReached, UsageError
 from rag_assets.retrieval import HybridRetriever, RerankedRetriever, open_scope
+from rag_assets.retrieval.files import load_retriever
 from rag_assets.retrieval.rerankers.bi_encoder import BiEncoderReranker
 from rag_assets.store.database import Database
+from rag_assets.store.profiles import add_spec
 from tests.support import openai_server as stand_in
 from tests.support.openai_server import DIMENSIONS, OpenAIServer, openai_server, unit_vectors
 from tests.support.passages import Search, awaited, blocking
@@ -118,3 +121,26 @@ def test_after_its_time_it_asks_nothing_more(server: OpenAIServer) -> None:
 def test_what_is_no_profile_is_refused(profile: Any, error: type[Exception]) -> None:
     with pytest.raises(error):
         BiEncoderReranker(profile)
+
+
+def test_a_profile_of_the_catalogue_is_named_in_a_file_and_checked_when_it_is_made(
+    world: Database, server: OpenAIServer, tmp_path: Path
+) -> None:
+    options = {"base_url": server.url}
+    add_spec(
+        world,
+        make_profile(name="large", provider="openai-compatible", model="x", dimensions=DIMENSIONS, options=options),
+    )
+    path = tmp_path / "reranked.toml"
+    text = 'kind = "reranked"\ntau = 0\n[retriever]\nkind = "hybrid"\n[reranker]\nkind = "bi_encoder"\nprofile = "{}"\n'
+    path.write_text(text.format("large"))
+    found = load_retriever(world, path).search(QUESTION, open_scope(world, "acme", "support"))
+    assert found.degraded is None
+    assert found.trace[-1]["model"] == "bi_encoder/openai-compatible/x"
+    assert server.arrived
+    path.write_text(text.format("lrage"))
+    with pytest.raises(UsageError, match=r"reranked\.toml, reranker: no profile 'lrage'; did you mean 'large'"):
+        load_retriever(world, path)
+    with pytest.raises(InvalidArgument, match="others by name need the database"):
+        BiEncoderReranker("large")
+    assert BiEncoderReranker("large", database=world).name == "bi_encoder/openai-compatible/x"
