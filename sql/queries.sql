@@ -1179,10 +1179,10 @@ UPDATE rag.index_state SET ef_search = %(ef_search)s, recall_at_10 = %(recall)s,
 WHERE embedding_profile_id = %(profile)s
 
 -- sample_vectors --
--- The same ones each time, spread over all shared chunks.
-SELECT embedding FROM rag.knowledge_chunks
+-- Of shared chunks with different texts, chosen by their text: the same ones of the same texts, whatever their ids.
+SELECT DISTINCT ON (rag.text_id(content)) embedding FROM rag.knowledge_chunks
 WHERE embedding_profile_id = {profile} AND source_id NOT IN (SELECT rag.private_sources({profile}))
-ORDER BY md5(id::text) LIMIT %(limit)s
+ORDER BY rag.text_id(content), embedding LIMIT %(limit)s
 
 -- profile_for_search --
 -- One row, or two: the active profile and the one that shares its requests.

@@ -26,6 +26,7 @@ from tests.support.worlds import HASH_PROFILE, ingested
 
 TOPICS, SENTENCES, WORDS = 60, 4, 8
 MANY = 150  # topics, of which more is to be known than that there is a weight
+MORE = 240  # than the 200 vectors that say what unrelated texts score
 CODE = "def f{n}(self, x_{n}=[]):\n    return self._a[{n}] + {{x_{n}: (x_{n})}}\n\n# Adds number {n} to it.\n"
 Vector = NDArray[np.float32]
 Use = Callable[["Model"], "Model"]
@@ -174,6 +175,26 @@ def test_the_same_texts_give_the_same_weight_and_it_is_found_once(database: Data
     ingest(database, "acme", "support", "hash-64", confirm_loss=True)
     assert model.queries > asked
     assert found_of(database, "acme").evidence["queries"] < first.evidence["queries"]
+
+
+def test_the_same_texts_are_fused_the_same_whichever_ids_their_chunks_got(
+    database: Database, tmp_path: Path, use: Use
+) -> None:
+    """There are more of them than any sample holds, and what is drawn does not depend on ids, which are random."""
+    use(KnowsNothing())
+    files = corpus(own_words=0, topics=MORE)
+    for tenant in ("acme", "umbra"):
+        ingested(database, tmp_path / tenant, tenant, files)
+    assert found_of(database, "acme").evidence == found_of(database, "umbra").evidence
+    question = " ".join(files["042.txt"].split()[:3])
+    scopes = [open_scope(database, tenant, "support") for tenant in ("acme", "umbra")]
+    answers = [
+        {hit.content: hit.score for hit in search.search(question, scope, top_k=20)}
+        for search in (HybridRetriever(database, dense_weight=0.5), HybridRetriever(database))
+        for scope in scopes
+    ]
+    assert answers[0] == pytest.approx(answers[1])
+    assert answers[2] == pytest.approx(answers[3])
 
 
 def test_a_database_of_a_version_before_finds_it_with_the_next_ingest(
