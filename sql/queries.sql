@@ -1180,9 +1180,12 @@ WHERE embedding_profile_id = %(profile)s
 
 -- sample_vectors --
 -- Of shared chunks with different texts, chosen by their text: the same ones of the same texts, whatever their ids.
-SELECT DISTINCT ON (rag.text_id(content)) embedding FROM rag.knowledge_chunks
-WHERE embedding_profile_id = {profile} AND source_id NOT IN (SELECT rag.private_sources({profile}))
-ORDER BY rag.text_id(content), embedding LIMIT %(limit)s
+SELECT c.embedding FROM (
+    SELECT DISTINCT ON (rag.text_id(content)) id FROM rag.knowledge_chunks
+    WHERE embedding_profile_id = {profile} AND source_id NOT IN (SELECT rag.private_sources({profile}))
+    ORDER BY rag.text_id(content), id LIMIT %(limit)s
+) chosen
+JOIN rag.knowledge_chunks c ON c.embedding_profile_id = {profile} AND c.id = chosen.id
 
 -- profile_for_search --
 -- One row, or two: the active profile and the one that shares its requests.
