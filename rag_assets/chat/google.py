@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,7 @@ from rag_assets.chat.served import (
     Request,
     Said,
     ServedChat,
+    Settings,
     check_effort,
     check_model,
     check_temperature,
@@ -21,14 +21,6 @@ if TYPE_CHECKING:
 
 LEVELS = ("minimal", "low", "medium", "high", "xhigh")
 MAX_THOUGHTS = 32_768
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How a model answers: `thinking` is a budget in tokens or a level. None: as it does by itself."""
-
-    temperature: float | None
-    thinking: int | str | None
 
 
 class GoogleChat(ServedChat):

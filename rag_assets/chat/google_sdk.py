@@ -7,9 +7,8 @@ import pydantic
 from google import genai
 from google.genai import errors, types
 
-from rag_assets.chat.google import Settings
 from rag_assets.chat.protocol import ChatMessage
-from rag_assets.chat.served import LARGEST_BODY, Request, Said, status_failure
+from rag_assets.chat.served import LARGEST_BODY, Request, Said, Settings, status_failure
 from rag_assets.embedding.providers.google_client import (
     KEY_NAMES,
     AnswerTooLarge,

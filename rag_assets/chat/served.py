@@ -58,6 +58,14 @@ class Said:
     written: int | None = None
 
 
+@dataclass(frozen=True)
+class Settings:
+    """How a model answers: `thinking` is a budget in tokens or a level. None: as it does by itself."""
+
+    temperature: float | None
+    thinking: int | str | None
+
+
 class ServedChat:
     """A chat model behind a server; subclasses send one request."""
 

@@ -85,17 +85,24 @@ def search(
     for hint in hints:
         note(printable(hint))
     how, name = str(retriever) if retriever else mode.value, scope.profile.name
-    payload = {
+    asked = {
         "profile": name,
         "mode": None if retriever else mode.value,
         "retriever": str(retriever) if retriever else None,
+    }
+    payload = {**asked, **_told(found)}
+    return CommandResult(payload, lambda console: show_results(console, query, name, how, found))
+
+
+def _told(found: Retrieval) -> dict[str, Any]:
+    """What was found, as JSON."""
+    return {
         "rung": found.rung,
         "timings_ms": {stage: round(ms, 3) for stage, ms in found.timings_ms.items()},
         "results": [result.to_dict() for result in found],
         "degraded": found.degraded,
         "trace": [dict(step) for step in found.trace],
     }
-    return CommandResult(payload, lambda console: show_results(console, query, name, how, found))
 
 
 def _check(query: str, user: str | None, retriever: Path | None, copies: bool, mode: SearchMode | None) -> None:

@@ -8,42 +8,22 @@ from typing import Any
 
 import pytest
 
-from rag_assets.chunking import ChunkingSpec
-from rag_assets.embedding.profiles import EmbeddingProfile, make_profile
+from rag_assets.embedding.profiles import make_profile
 from rag_assets.errors import InvalidProfile, ModelRefused, ModelUnavailable
-from rag_assets.ingest.publication import PublishReport
 from rag_assets.ingest.run import ingest
 from rag_assets.retrieval import GraphRetriever, LexicalRetriever, open_scope
 from rag_assets.store.database import Database
 from rag_assets.store.erase import erase
 from rag_assets.store.retirement import drop_retired, retire
 from rag_assets.store.roots import add_root
-from rag_assets.store.tenants import add_tenant, spaces_of
-from rag_assets.store.triples import StoredTriple, list_triples
-from tests.support.chat_server import Asked, ChatServer, chat_server, refuses, says
+from rag_assets.store.tenants import add_tenant
+from tests.support.chat_server import ChatServer, chat_server, refuses, says
+from tests.support.extraction_world import SAID, ingested, profile_of, said, stored, thinks
 from tests.support.graph_world import FILES
 from tests.support.openai_server import error
 from tests.support.worlds import rewrite, write_files
 
 TOWN = "In which town is the maker of the Brimble valve?"
-SAID = (
-    ("Brimble valve", "is made by", "Corrin Works"),
-    ("Corrin Works", "has its seat in", "Harrowfen"),
-    ("Harrowfen", "lies on the river", "Osk"),
-    ("Tamsin Orle", "is mayor of", "Harrowfen"),
-)
-
-
-def thinks(asked: Asked) -> dict[str, Any]:
-    """Finds what is said in the passage, and claims something that is not."""
-    passage = asked.data[-1]
-    found = [
-        {"subject": s, "predicate": p, "object": o, "confidence": 0.8}
-        for s, p, o in SAID
-        if s in passage and o in passage
-    ]
-    invented = {"subject": "Zorp", "predicate": "rules", "object": "Zarp", "confidence": 1.0}
-    return {"triples": [*found, invented] if found else []}
 
 
 @pytest.fixture
@@ -52,33 +32,12 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ChatServer]:
         yield running
 
 
-def profile_of(server: ChatServer, name: str = "with-graph", **graph: Any) -> EmbeddingProfile:
-    options = {"provider": "openai-compatible", "model": "reader", "base_url": server.url, **graph}
-    chunking = ChunkingSpec(size=300, overlap=30)
-    return make_profile(
-        name=name, provider="hash", model="hash", dimensions=64, chunking=chunking, options={"graph": options}
-    )
-
-
 @pytest.fixture
 def root(database: Database, tmp_path: Path) -> Path:
     add_tenant(database, "acme", "support")
     folder = write_files(tmp_path / "root", FILES)
     add_root(database, "acme", "support", str(folder))
     return folder
-
-
-def ingested(database: Database, profile: EmbeddingProfile) -> PublishReport:
-    return ingest(database, "acme", "support", profile).publication
-
-
-def stored(database: Database) -> list[StoredTriple]:
-    with database.work("acme") as connection:
-        return list_triples(connection, spaces_of(connection, "acme", "support")[0])
-
-
-def said(database: Database) -> set[tuple[str, str, str]]:
-    return {(one.subject, one.predicate, one.object) for one in stored(database)}
 
 
 def test_what_a_model_finds_is_published_with_its_text_and_walked(

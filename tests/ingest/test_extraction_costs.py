@@ -20,8 +20,8 @@ from rag_assets.store.refused import forget_refused_texts, try_again_now
 from rag_assets.store.roots import add_root
 from rag_assets.store.source_life import named_sources, source_life
 from rag_assets.store.tenants import add_tenant
-from tests.ingest.test_extraction import SAID, ingested, profile_of, said, thinks
 from tests.support.chat_server import ChatServer, chat_server, says
+from tests.support.extraction_world import SAID, ingested, profile_of, said, thinks
 from tests.support.graph_world import FILES
 from tests.support.worlds import write_files
 
