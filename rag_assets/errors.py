@@ -39,6 +39,7 @@ from pathlib import Path
 from rag_assets.printing import printable_lines
 
 _LISTED = 10  # names in one message
+_SHOWN_CHARS = 100  # of a value in an error
 _LIKE = 0.7  # from 0 to 1, of names that one may have been typed for the other
 _PART_LIKE = 0.6  # of each part of a path, where the others fit
 
@@ -275,6 +276,15 @@ def unknown_path(word: str, kind: str = "file or folder") -> UsageError:
     found = [str(other) for other in meant if other.exists()]
     text = f"no {kind} {str(path)!r}" + (f"; {did_you_mean(found)}" if found else "")
     return UnknownPath(text if str(path) == word else f"{text} (typed as {word!r})")
+
+
+def shown(value: object) -> str:
+    """A value as an error shows it: what was given may be a megabyte long, or have no text at all."""
+    try:
+        text = repr(value)
+    except Exception:  # an int of more digits than Python writes, or an object of somebody else's
+        return f"a {type(value).__name__} that cannot be shown"
+    return text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}…"
 
 
 def did_you_mean(likely: Sequence[str]) -> str:

@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import re
 
-from rag_assets.errors import InvalidKey
+from rag_assets.errors import InvalidKey, shown
 
 KEY_PATTERN = r"[a-z0-9][a-z0-9_-]{0,62}"
 _KEY = re.compile(KEY_PATTERN)
-
-
-def _shown(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 100 else f"{text[:100]}…"
 
 
 def check_key(value: str, kind: str) -> str:
@@ -26,7 +21,7 @@ def check_key(value: str, kind: str) -> str:
     """
     if not isinstance(value, str) or not _KEY.fullmatch(value):
         raise InvalidKey(
-            f"{kind} key {_shown(value)} is not valid: use 1 to 63 of a-z, 0-9, '-' and '_', starting with a letter "
+            f"{kind} key {shown(value)} is not valid: use 1 to 63 of a-z, 0-9, '-' and '_', starting with a letter "
             "or digit",
             kind,
         )

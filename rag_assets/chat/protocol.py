@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, get_args
 
-from rag_assets.errors import InvalidArgument
+from rag_assets.errors import InvalidArgument, shown
 
 Role = Literal["system", "user", "assistant"]
 MAX_TOKENS = 32_768
@@ -28,7 +28,7 @@ class ChatMessage:
 
     def __post_init__(self) -> None:
         if self.role not in get_args(Role):
-            raise InvalidArgument(f"role must be one of {', '.join(get_args(Role))}, got {self.role!r}", "role")
+            raise InvalidArgument(f"role must be one of {', '.join(get_args(Role))}, got {shown(self.role)}", "role")
         if not isinstance(self.text, str):
             raise InvalidArgument(f"text must be a string, got {type(self.text).__name__}", "text")
 
@@ -101,7 +101,9 @@ def check_max_tokens(value: object) -> int:
         InvalidArgument: it is none.
     """
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_TOKENS:
-        raise InvalidArgument(f"max_tokens must be a whole number from 1 to {MAX_TOKENS}, got {value!r}", "max_tokens")
+        raise InvalidArgument(
+            f"max_tokens must be a whole number from 1 to {MAX_TOKENS}, got {shown(value)}", "max_tokens"
+        )
     return value
 
 
@@ -113,7 +115,9 @@ def check_limit_s(value: object) -> float:
     """
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= MAX_LIMIT_S:
         most = f"{MAX_LIMIT_S:g}"
-        raise InvalidArgument(f"limit_s must be a number of seconds above 0, at most {most}, got {value!r}", "limit_s")
+        raise InvalidArgument(
+            f"limit_s must be a number of seconds above 0, at most {most}, got {shown(value)}", "limit_s"
+        )
     return float(value)
 
 

@@ -29,6 +29,7 @@ from rag_assets.errors import (
     ModelRefused,
     ModelUnavailable,
     ProviderRefused,
+    shown,
 )
 from rag_assets.printing import counted
 
@@ -187,7 +188,7 @@ def check_model(model: object) -> str:
         InvalidArgument: it cannot.
     """
     if not isinstance(model, str) or not re.fullmatch(r"[\w./:@+-]{1,200}", model, re.ASCII):
-        raise InvalidArgument(f"model must be a model's name, got {model!r}", "model")
+        raise InvalidArgument(f"model must be a model's name, got {shown(model)}", "model")
     return model
 
 

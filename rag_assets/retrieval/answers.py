@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, cast
 
 from rag_assets.chunking.tokenizers import DEFAULT_TOKENIZER
-from rag_assets.errors import DatabaseRefused, InvalidArgument, RagError, UsageError
+from rag_assets.errors import DatabaseRefused, InvalidArgument, RagError, UsageError, shown
 from rag_assets.retrieval.context import Context, Tokenizer, format_retrieved_context
 from rag_assets.retrieval.protocol import Retriever, require_retriever
 from rag_assets.retrieval.results import Retrieval, RetrievalResult, Rung
@@ -117,9 +117,11 @@ class _Forming:
         per_source: int | None,
     ) -> None:
         if not isinstance(query, str):
-            raise InvalidArgument(f"query must be a string, got {query!r}", "query")
+            raise InvalidArgument(f"query must be a string, got {shown(query)}", "query")
         if not callable(generate):
-            raise InvalidArgument(f"generate must be a function of query and context, got {generate!r}", "generate")
+            raise InvalidArgument(
+                f"generate must be a function of query and context, got {shown(generate)}", "generate"
+            )
         require_retriever(retriever, "retriever")
         self._settings: dict[str, Any] = {"tokenizer": tokenizer, "per_source": per_source}
         self._max_tokens = max_tokens

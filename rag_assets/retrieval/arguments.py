@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 
-from rag_assets.errors import InvalidArgument
+from rag_assets.errors import InvalidArgument, shown
 from rag_assets.retrieval.limits import MAX_QUERY_CHARS, MAX_WAIT_S
 from rag_assets.retrieval.limits import MAX_TOP_K as MAX_TOP_K
 
@@ -16,9 +16,9 @@ def check_text(value: object, name: str, error: type[InvalidArgument] = InvalidA
         InvalidArgument: it is no string, or holds NUL or half of a surrogate pair.
     """
     if not isinstance(value, str):
-        raise error(f"{name} must be a string, got {value!r}", name)
+        raise error(f"{name} must be a string, got {shown(value)}", name)
     if "\x00" in value or not _is_unicode(value):
-        raise error(f"{name} holds a character that no text may hold: {value!r}", name)
+        raise error(f"{name} holds a character that no text may hold: {shown(value)}", name)
     return value
 
 
@@ -37,7 +37,7 @@ def clean_query(query: object) -> str:
         InvalidArgument: it is no string.
     """
     if not isinstance(query, str):
-        raise InvalidArgument(f"query must be a string, got {query!r}", "query")
+        raise InvalidArgument(f"query must be a string, got {shown(query)}", "query")
     return query.replace("\x00", " ").encode("utf-8", "replace").decode()[:MAX_QUERY_CHARS]
 
 
@@ -52,7 +52,7 @@ def check_whole(value: object, name: str, most: int, least: int = 1) -> int:
     except TypeError:
         number = least - 1
     if isinstance(value, bool) or not least <= number <= most:
-        raise InvalidArgument(f"{name} must be between {least} and {most}, a whole number, got {value!r}", name)
+        raise InvalidArgument(f"{name} must be between {least} and {most}, a whole number, got {shown(value)}", name)
     return number
 
 
@@ -63,7 +63,7 @@ def check_number(value: object, name: str, least: float, most: float) -> float:
         InvalidArgument: it is another kind of value, out of bounds, or NaN.
     """
     if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
-        raise InvalidArgument(f"{name} must be a number between {least:g} and {most:g}, got {value!r}", name)
+        raise InvalidArgument(f"{name} must be a number between {least:g} and {most:g}, got {shown(value)}", name)
     return float(value)
 
 
@@ -83,7 +83,7 @@ def check_flag(value: object, name: str) -> bool:
         InvalidArgument: it is neither.
     """
     if not isinstance(value, bool):
-        raise InvalidArgument(f"{name} must be True or False, got {value!r}", name)
+        raise InvalidArgument(f"{name} must be True or False, got {shown(value)}", name)
     return value
 
 
@@ -95,6 +95,6 @@ def check_seconds(value: object, name: str) -> float:
     """
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= MAX_WAIT_S:
         raise InvalidArgument(
-            f"{name} must be a number of seconds above 0 and at most {MAX_WAIT_S}, got {value!r}", name
+            f"{name} must be a number of seconds above 0 and at most {MAX_WAIT_S}, got {shown(value)}", name
         )
     return float(value)

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from uuid import UUID
 
 from rag_assets.chunking.tokenizers import DEFAULT_TOKENIZER, load_counter
-from rag_assets.errors import InvalidArgument
+from rag_assets.errors import InvalidArgument, shown
 from rag_assets.retrieval.arguments import check_whole
 from rag_assets.retrieval.folding import fold
 from rag_assets.retrieval.limits import MAX_CONTEXT_TOKENS, MAX_TOP_K
@@ -90,7 +90,7 @@ def _counter(tokenizer: Tokenizer) -> Callable[[str], int]:
     if isinstance(tokenizer, str):
         return load_counter(tokenizer).count
     if not callable(tokenizer):
-        raise InvalidArgument(f"tokenizer must be a name or a function, got {tokenizer!r}", "tokenizer")
+        raise InvalidArgument(f"tokenizer must be a name or a function, got {shown(tokenizer)}", "tokenizer")
     return tokenizer
 
 

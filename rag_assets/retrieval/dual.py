@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, Literal, get_args
 from uuid import UUID
 
-from rag_assets.errors import InvalidArgument, RagError, UnknownBot
+from rag_assets.errors import InvalidArgument, RagError, UnknownBot, shown
 from rag_assets.keys import check_key
 from rag_assets.retrieval.arguments import MAX_TOP_K, check_number, check_seconds, check_whole
 from rag_assets.retrieval.fusion import fused_ranks
@@ -51,7 +51,9 @@ class DualRetriever(SteppedRetriever):
         """
         super().__init__(database_of(require_retriever(primary, "primary"), require_retriever(secondary, "secondary")))
         if fusion not in get_args(DualFusion):
-            raise InvalidArgument(f"fusion must be one of {', '.join(get_args(DualFusion))}, got {fusion!r}", "fusion")
+            raise InvalidArgument(
+                f"fusion must be one of {', '.join(get_args(DualFusion))}, got {shown(fusion)}", "fusion"
+            )
         if (floor is None) == (fusion == "fallback"):
             raise InvalidArgument("floor is given with fusion 'fallback', and only then", "floor")
         for name, profile in (("primary_profile", primary_profile), ("secondary_profile", secondary_profile)):

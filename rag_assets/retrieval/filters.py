@@ -7,12 +7,12 @@ import json
 import math
 import re
 from collections.abc import Collection, Mapping
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from typing import Any
 from urllib.parse import quote
 from uuid import UUID
 
-from rag_assets.errors import InvalidArgument, alike, did_you_mean
+from rag_assets.errors import InvalidArgument, alike, did_you_mean, shown
 from rag_assets.retrieval.limits import MAX_CONDITIONS, MAX_FILTER_CHARS
 
 LISTS = (
@@ -22,6 +22,7 @@ DATES = ("since", "until")
 RANGES = ("gt", "gte", "lt", "lte")
 OPERATORS = ("equals", "in", "exists", *RANGES)
 _NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")  # as JSON writes it, and not a backslash that is text
+_NAME_CHARS = 100  # a longer one is no misspelt filter
 _Scalar = str | int | float | bool
 
 
@@ -34,9 +35,10 @@ def check_filters(filters: object) -> Mapping[str, Any]:
     if filters is None:
         return {}
     if not isinstance(filters, Mapping):
-        raise InvalidArgument(f"filters must be a mapping, got {filters!r}", "filters")
+        raise InvalidArgument(f"filters must be a mapping, got {shown(filters)}", "filters")
     checked = {name: _checked(name, value) for name, value in filters.items()}
     _require_json(checked)
+    _require_text_keys(checked)
     if "since" in checked and "until" in checked:
         since, until = checked["since"], checked["until"]
         if datetime.fromisoformat(since) >= datetime.fromisoformat(until):
@@ -47,7 +49,7 @@ def check_filters(filters: object) -> Mapping[str, Any]:
 def _checked(name: object, value: object) -> Any:
     if name == "metadata":
         if not isinstance(value, Mapping):
-            raise _wrong(f"'metadata' must be an object, got {value!r}")
+            raise _wrong(f"'metadata' must be an object, got {shown(value)}")
         return dict(value)
     if name == "where":
         return _where(value)
@@ -56,26 +58,44 @@ def _checked(name: object, value: object) -> Any:
     if name in LISTS:
         return _strings(str(name), value)
     known = (*LISTS, *DATES, "metadata", "where")
-    likely = alike(str(name), known)
+    likely = alike(name, known) if isinstance(name, str) and len(name) <= _NAME_CHARS else []
     meant = f"{did_you_mean(likely)} " if likely else ""
-    raise _wrong(f"{name!r} is no filter; {meant}known are: {', '.join(known)}")
+    raise _wrong(f"{shown(name)} is no filter; {meant}known are: {', '.join(known)}")
+
+
+def _require_text_keys(value: object) -> None:
+    """Keys of JSON are texts: two that would become one, such as 1 and "1", are none."""
+    waiting: list[object] = [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, Mapping):
+            for key in one:
+                if not isinstance(key, str):
+                    raise _wrong(f"'metadata': a key is a string, got {shown(key)}")
+            waiting += one.values()
+        elif isinstance(one, list | tuple):
+            waiting += one
 
 
 def _strings(name: str, value: object) -> list[str]:
     if isinstance(value, str | bytes | Mapping) or not isinstance(value, Collection):
-        raise _wrong(f"{name!r} must be a list, got {value!r}")
+        raise _wrong(f"{name!r} must be a list, got {shown(value)}")
     strings = []
     for item in value:
         if not isinstance(item, str | UUID):
-            raise _wrong(f"{name!r} must hold strings, got {item!r}")
-        strings.append(str(item))
+            raise _wrong(f"{name!r} must hold strings, got {shown(item)}")
+        strings.append(item if isinstance(item, str) else str(item))
     # The address of a file is percent-encoded; people write a path as they see it.
-    return list(dict.fromkeys([*strings, *map(quote, strings)])) if name == "path_prefixes" else strings
+    return list(dict.fromkeys([*strings, *map(_encoded, strings)])) if name == "path_prefixes" else strings
+
+
+def _encoded(path: str) -> str:
+    return quote(path, errors="replace")  # half a surrogate pair is refused with the rest
 
 
 def _where(value: object) -> dict[str, dict[str, Any]]:
     if not isinstance(value, Mapping):
-        raise _wrong(f"'where' must be an object of conditions by metadata key, got {value!r}")
+        raise _wrong(f"'where' must be an object of conditions by metadata key, got {shown(value)}")
     conditions = {key: _conditions(key, wanted) for key, wanted in value.items()}
     if sum(map(len, conditions.values())) > MAX_CONDITIONS:
         raise _wrong(f"'where' holds more than {MAX_CONDITIONS} conditions")
@@ -84,24 +104,23 @@ def _where(value: object) -> dict[str, dict[str, Any]]:
 
 def _conditions(key: object, value: object) -> dict[str, Any]:
     if not isinstance(key, str):
-        raise _wrong(f"'where': a metadata key is a string, got {key!r}")
+        raise _wrong(f"'where': a metadata key is a string, got {shown(key)}")
     if not isinstance(value, Mapping) or not value:
-        raise _wrong(f"'where', {key!r}: conditions are an object of {', '.join(OPERATORS)}, got {value!r}")
-    return {
-        operator: _condition(f"'where', {key!r}, {operator!r}", operator, wanted) for operator, wanted in value.items()
-    }
+        raise _wrong(f"'where', {shown(key)}: conditions are an object of {', '.join(OPERATORS)}, got {shown(value)}")
+    where = f"'where', {shown(key)}"
+    return {one: _condition(f"{where}, {shown(one)}", one, wanted) for one, wanted in value.items()}
 
 
 def _condition(where: str, operator: object, wanted: object) -> Any:
     if operator == "exists":
         if not isinstance(wanted, bool):
-            raise _wrong(f"{where} must be True or False, got {wanted!r}")
+            raise _wrong(f"{where} must be True or False, got {shown(wanted)}")
         return wanted
     if operator == "equals":
         return _scalar(where, wanted)
     if operator == "in":
         if isinstance(wanted, str | bytes | Mapping) or not isinstance(wanted, Collection):
-            raise _wrong(f"{where} must be a list, got {wanted!r}")
+            raise _wrong(f"{where} must be a list, got {shown(wanted)}")
         return [_scalar(where, item) for item in wanted]
     if operator in RANGES:
         if isinstance(wanted, int | float) and not isinstance(wanted, bool):
@@ -112,7 +131,7 @@ def _condition(where: str, operator: object, wanted: object) -> Any:
 
 def _scalar(where: str, value: object) -> _Scalar:
     if not isinstance(value, _Scalar) or (isinstance(value, float) and not math.isfinite(value)):
-        raise _wrong(f"{where} compares with a string, a number, True or False, got {value!r}")
+        raise _wrong(f"{where} compares with a string, a number, True or False, got {shown(value)}")
     return value
 
 
@@ -122,12 +141,15 @@ def _moment(name: object, value: object, or_else: str = "") -> str:
         try:
             value = datetime.fromisoformat(value)
         except ValueError:
-            raise _wrong(f"{name} must be {or_else}a date like 2026-01-31, or a time, got {value!r}") from None
+            raise _wrong(f"{name} must be {or_else}a date like 2026-01-31, or a time, got {shown(value)}") from None
+    if isinstance(value, date) and not isinstance(value, datetime):
+        value = datetime(value.year, value.month, value.day)
     if isinstance(value, datetime):
-        return value.isoformat() if value.tzinfo else f"{value.isoformat()}+00:00"
-    if isinstance(value, date):
-        return f"{value.isoformat()}T00:00:00+00:00"
-    raise _wrong(f"{name} must be {or_else}a date like 2026-01-31, or a time, got {value!r}")
+        try:  # in UTC: an offset may be any in Python, and not in Postgres
+            return (value if value.tzinfo else value.replace(tzinfo=UTC)).astimezone(UTC).isoformat()
+        except (OverflowError, ValueError):
+            raise _wrong(f"{name} is beyond the years 1 to 9999, got {shown(value)}") from None
+    raise _wrong(f"{name} must be {or_else}a date like 2026-01-31, or a time, got {shown(value)}")
 
 
 def _require_json(filters: Mapping[str, Any]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, Self
 
 from rag_assets.chat.protocol import ChatMessage, check_history
-from rag_assets.errors import InvalidArgument, ScopeError
+from rag_assets.errors import InvalidArgument, ScopeError, shown
 from rag_assets.retrieval.arguments import MAX_TOP_K, check_whole, clean_query
 from rag_assets.retrieval.filters import check_filters
 from rag_assets.retrieval.results import Retrieval
@@ -137,7 +137,7 @@ def require_retriever(value: object, name: str) -> Retriever:
         InvalidArgument: it is no retriever.
     """
     if not callable(getattr(value, "search", None)) or not callable(getattr(value, "asearch", None)):
-        raise InvalidArgument(f"{name} must be a retriever, got {value!r}", name)
+        raise InvalidArgument(f"{name} must be a retriever, got {shown(value)}", name)
     retriever: Any = value
     return retriever  # type: ignore[no-any-return]
 

@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 from rag_assets.embedding.origins import check_origin
 from rag_assets.embedding.protocol import Caller, Embedded
-from rag_assets.errors import DatabaseFailed, EmbeddingError, InvalidArgument, ScopeError
+from rag_assets.errors import DatabaseFailed, EmbeddingError, InvalidArgument, ScopeError, shown
 from rag_assets.retrieval.arguments import check_share, check_whole
 from rag_assets.retrieval.limits import MAX_CANDIDATES
 from rag_assets.retrieval.protocol import SteppedRetriever, checked
@@ -56,9 +56,9 @@ class _PostgresRetriever(SteppedRetriever):
         if not isinstance(database, Database):
             raise InvalidArgument(f"database must be a rag_assets.Database, got {type(database).__name__}", "database")
         if fusion not in get_args(Fusion):
-            raise InvalidArgument(f"fusion must be one of {', '.join(get_args(Fusion))}, got {fusion!r}", "fusion")
+            raise InvalidArgument(f"fusion must be one of {', '.join(get_args(Fusion))}, got {shown(fusion)}", "fusion")
         if not isinstance(copies, bool):
-            raise InvalidArgument(f"copies must be True or False, got {copies!r}", "copies")
+            raise InvalidArgument(f"copies must be True or False, got {shown(copies)}", "copies")
         has_own_scores = self.mode == "hybrid" and (dense_weight is not None or fusion != "minmax")
         super().__init__(database, None if has_own_scores else self.mode)
         self._copies = copies

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 from rag_assets.embedding.profiles import DEFAULT_PROFILE, EmbeddingProfile
-from rag_assets.errors import InvalidArgument, ProfileNotReady, ScopeError, UnknownBot
+from rag_assets.errors import InvalidArgument, ProfileNotReady, ScopeError, UnknownBot, shown
 from rag_assets.keys import check_key
 from rag_assets.retrieval.arguments import check_number, check_share, check_text
 from rag_assets.retrieval.steps import Steps, adrive, ask, drive
@@ -69,7 +69,7 @@ class RetrievalScope:
         ):
             raise ScopeError("what is shared is searched for the same tenant, bot and user", "shared")
         if not isinstance(self.floors, Mapping):
-            raise InvalidArgument(f"floors must be a mapping, got {self.floors!r}", "floors")
+            raise InvalidArgument(f"floors must be a mapping, got {shown(self.floors)}", "floors")
         for floor in self.floors.values():
             check_number(floor, "floors", -1, 1)
 
@@ -151,7 +151,7 @@ def _opening(
     if profile is not None:
         check_key(profile, "profile")
     if request_key is not None and not isinstance(request_key, str):
-        raise InvalidArgument(f"request_key must be a string, got {request_key!r}", "request_key")
+        raise InvalidArgument(f"request_key must be a string, got {shown(request_key)}", "request_key")
     canary = request_key is not None
     names = (tenant, bot, profile, canary)
     rows, shared_rows = yield from ask(

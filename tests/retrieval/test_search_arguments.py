@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from enum import Enum
 from typing import Any
 
 import psycopg
 import pytest
 
 from rag_assets.errors import InvalidArgument
-from rag_assets.retrieval import HybridRetriever, RetrievalScope, open_scope
+from rag_assets.retrieval import CachedRetriever, HybridRetriever, RetrievalScope, open_scope
 from rag_assets.retrieval.filters import check_filters
 from rag_assets.store.database import Database
 from tests.support.scopes import set_scope
@@ -93,8 +94,11 @@ def test_the_database_refuses_a_wrong_argument_by_its_name(
             {"metadata": {"x": float("nan")}}, {"metadata": {"x": float("inf")}}, {"metadata": {"x": "\0"}},
             {"metadata": {"\0": 1}}, {"metadata": {"x": "\udfff"}}, {"metadata": {"x": object()}},
             {"metadata": {"x": b"y"}}, {"metadata": {("x",): 1}}, {"metadata": None}, {"metadata": {"x": 10**5000}},
-            {"metadata": {"x": 1e400}},
+            {"metadata": {"x": 1e400}}, {"metadata": {1: "x", "1": "y"}}, {"metadata": {"x": [{None: 1, "b": 2}]}},
+            {"path_prefixes": ["\ud800"]}, {"since": "0001-01-01T00:00:00+14:00"}, 10**5000, {10**5000: []},
+            {"until": "9999-12-31T23:59:59-23:59"}, {"where": {"x": {"gt": 10**5000}}}, {"tags": [10**5000]},
         )),
+        ("top_k", {"top_k": 10**5000}), ("query", {"query": 10**5000}), ("query", {"query": ["x" * 10**6]}),
     ],
 )  # fmt: skip
 def test_a_wrong_argument_is_named_in_both_faces_and_no_error_of_the_driver_leaves(
@@ -106,6 +110,32 @@ def test_a_wrong_argument_is_named_in_both_faces_and_no_error_of_the_driver_leav
         with pytest.raises(InvalidArgument) as refused:
             search()
         assert refused.value.argument == argument
+        assert len(str(refused.value)) < 500
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        {"since": "2020-01-01T00:00:00+23:59"}, {"since": "2020-01-01T00:00:00-00:00:01"},
+        {"until": "9999-12-31T23:59:59-00:00"}, {"where": {"none": {"gt": "2020-01-01T00:00:00+20:00"}}},
+        {"where": {"none": {"gt": 10**4000}}}, {"where": {"a'b\"; \\ %s": {"in": ["' OR 1=1 --", "%", "值"]}}},
+        {"path_prefixes": ["'; --", "%", "\\"]},
+    ],
+)  # fmt: skip
+def test_what_python_and_json_can_say_the_database_understands(
+    world: Database, scope: RetrievalScope, filters: dict[str, Any]
+) -> None:
+    found = CachedRetriever(HybridRetriever(world)).search("valve", scope, filters=filters)
+    assert len(found) == ("since" in filters or "until" in filters)
+
+
+def test_a_filter_by_the_members_of_an_enumeration_is_one_by_their_values(
+    world: Database, scope: RetrievalScope
+) -> None:
+    class Kind(str, Enum):  # noqa: UP042 - as applications have them
+        FILE = "file"
+
+    assert len(HybridRetriever(world).search("valve", scope, filters={"source_types": [Kind.FILE]})) == 1
 
 
 def test_a_filter_that_is_nested_too_deep_is_refused(world: Database, scope: RetrievalScope) -> None:

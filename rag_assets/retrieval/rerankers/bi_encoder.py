@@ -15,7 +15,7 @@ import numpy as np
 from rag_assets.embedding.profiles import BUILTIN_PROFILES, EmbeddingProfile, make_profile
 from rag_assets.embedding.protocol import Caller, Embedder
 from rag_assets.embedding.registry import embedder_for
-from rag_assets.errors import DatabaseRefused, InvalidArgument, TimeLimitReached
+from rag_assets.errors import DatabaseRefused, InvalidArgument, TimeLimitReached, shown
 from rag_assets.retrieval.rerankers.protocol import Scores
 from rag_assets.retrieval.taken import usage_in_turn
 from rag_assets.store.database import Database
@@ -82,7 +82,7 @@ def _profile(given: object, database: Database | None) -> EmbeddingProfile:
     built_in = ", ".join(BUILTIN_PROFILES)
     raise InvalidArgument(
         f"profile must be an EmbeddingProfile, its fields, or one of {built_in} (others by name need the database), "
-        f"got {given!r}",
+        f"got {shown(given)}",
         "profile",
     )
 

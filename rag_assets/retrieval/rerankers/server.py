@@ -18,7 +18,7 @@ from rag_assets.chat.served import check_model, check_variable
 from rag_assets.embedding.protocol import Caller
 from rag_assets.embedding.providers.openai_http import Address, OpenAIClient, Raw, retry_after
 from rag_assets.embedding.providers.requests import Transient, api_key, status_failure
-from rag_assets.errors import EmbeddingError, InvalidArgument, ProviderUnavailable
+from rag_assets.errors import EmbeddingError, InvalidArgument, ProviderUnavailable, shown
 from rag_assets.retrieval.rerankers.protocol import Scores
 
 Shape = Literal["cohere", "jina", "tei"]
@@ -67,9 +67,9 @@ class ServerReranker:
             InvalidArgument: names the argument that is missing or of the wrong kind.
         """
         if shape not in get_args(Shape):
-            raise InvalidArgument(f"shape must be one of {', '.join(get_args(Shape))}, got {shape!r}", "shape")
+            raise InvalidArgument(f"shape must be one of {', '.join(get_args(Shape))}, got {shown(shape)}", "shape")
         if not isinstance(logits, bool):
-            raise InvalidArgument(f"logits must be True or False, got {logits!r}", "logits")
+            raise InvalidArgument(f"logits must be True or False, got {shown(logits)}", "logits")
         if (model is None) != (shape == "tei"):
             raise InvalidArgument("model is named of 'cohere' and 'jina', and of no 'tei' server", "model")
         self._form = _FORMS[shape]
