@@ -1230,75 +1230,51 @@ SELECT * FROM rag.search_space(
     %(mode)s, %(vector)s::vector, %(text)s, %(top_k)s, %(copies)s, %(candidates)s, %(dense_weight)s, %(fusion)s,
     %(filters)s, %(exact)s)
 
--- sections_around --
--- A section is a heading and the blocks below it, up to the next heading; a passage is in the one in which it begins. Of a
--- text that is known by its pages alone these are the parts.
-WITH hits AS (
-    SELECT * FROM unnest(%(sources)s::uuid[], %(versions)s::text[], %(starts)s::int[], %(ends)s::int[])
-        WITH ORDINALITY AS h (source_id, version, first, last, number)
+-- blocks_of_texts --
+-- The blocks of texts, and which section each is of: a section is a heading and the blocks below it, up to the next
+-- heading. Of a text that is known by its pages alone these are the parts.
+WITH documents AS MATERIALIZED (
+    SELECT d.source_id, d.checksum AS version, d.blocks, d.blocks @? '$[*] ? (@.kind != "page")' AS has_blocks
+    FROM unnest(%(sources)s::uuid[], %(versions)s::text[]) AS t (source_id, version)
+    JOIN rag.source_documents d ON d.source_id = t.source_id AND d.checksum = t.version
 ), blocks AS (
-    SELECT o.source_id, o.version, b.first, b.last, b.page,
-           sum(b.turns::int) OVER (PARTITION BY o.source_id, o.version ORDER BY b.first, b.place) AS section
-    FROM (SELECT DISTINCT source_id, version FROM hits) o
-    CROSS JOIN LATERAL (
-        SELECT d.blocks FROM rag.source_documents d WHERE d.source_id = o.source_id AND d.checksum = o.version LIMIT 1
-    ) d
-    CROSS JOIN LATERAL (
-        SELECT (e.block ->> 'start')::int AS first, (e.block ->> 'end')::int AS last, (e.block ->> 'page')::int AS page,
-               e.place, e.block ->> 'kind' = 'heading' OR e.block -> 'heading_path' IS DISTINCT FROM
-                   lag(e.block -> 'heading_path') OVER (ORDER BY (e.block ->> 'start')::int, e.place) AS turns
-        FROM jsonb_array_elements(d.blocks) WITH ORDINALITY AS e (block, place)
-        WHERE e.block ->> 'kind' <> 'page' OR NOT d.blocks @? '$[*] ? (@.kind != "page")'
-    ) b
-)
-SELECT h.number, p.first, substring(d.text FROM p.first + 1 FOR p.last - p.first) AS text,
-       p.starts, p.ends, p.pages, p.pages AS last_pages
-FROM hits h
-CROSS JOIN LATERAL (
-    SELECT least(h.first, min(b.first)) AS first, greatest(h.last, max(b.last)) AS last,
-           array_agg(b.first ORDER BY b.first) AS starts, array_agg(b.last ORDER BY b.first) AS ends,
-           array_agg(b.page ORDER BY b.first) AS pages
+    SELECT d.source_id, d.version, e.place,
+           (e.block ->> 'start')::int AS first, (e.block ->> 'end')::int AS last, (e.block ->> 'page')::int AS page,
+           e.block ->> 'kind' = 'heading' OR e.block -> 'heading_path' IS DISTINCT FROM lag(e.block -> 'heading_path')
+               OVER (PARTITION BY d.source_id, d.version ORDER BY (e.block ->> 'start')::int, e.place) AS turns
+    FROM documents d CROSS JOIN LATERAL jsonb_array_elements(d.blocks) WITH ORDINALITY AS e (block, place)
+    WHERE e.block ->> 'kind' <> 'page' OR NOT d.has_blocks
+), numbered AS (
+    SELECT b.*, sum(b.turns::int) OVER (PARTITION BY b.source_id, b.version ORDER BY b.first, b.place) AS section
     FROM blocks b
-    WHERE b.source_id = h.source_id AND b.version = h.version
-      AND b.last > h.first - %(reach)s AND b.first < h.last + %(reach)s
-      AND b.section = (SELECT max(o.section) FROM blocks o
-                       WHERE o.source_id = h.source_id AND o.version = h.version AND o.first <= h.first)
-    HAVING count(*) > 0
-) p
-CROSS JOIN LATERAL (
-    SELECT d.text FROM rag.source_documents d WHERE d.source_id = h.source_id AND d.checksum = h.version LIMIT 1
-) d
-ORDER BY h.number
+)
+SELECT source_id, version, array_agg(first ORDER BY first, place) AS starts, array_agg(last ORDER BY first, place) AS ends,
+       array_agg(page ORDER BY first, place) AS pages, array_agg(page ORDER BY first, place) AS last_pages,
+       array_agg(section::int ORDER BY first, place) AS sections
+FROM numbered GROUP BY source_id, version
 
--- neighbours_around --
--- By offsets and not by ids: a passage may be one of another profile, which was cut elsewhere.
-SELECT h.number, p.first, substring(d.text FROM p.first + 1 FOR p.last - p.first) AS text,
-       p.starts, p.ends, p.pages, p.last_pages
-FROM unnest(%(sources)s::uuid[], %(versions)s::text[], %(starts)s::int[], %(ends)s::int[])
-    WITH ORDINALITY AS h (source_id, version, first, last, number)
-CROSS JOIN LATERAL (
-    SELECT least(h.first, min(n.first)) AS first, greatest(h.last, max(n.last)) AS last,
-           array_agg(n.first ORDER BY n.first) AS starts, array_agg(n.last ORDER BY n.first) AS ends,
-           array_agg(n.page ORDER BY n.first) AS pages, array_agg(n.last_page ORDER BY n.first) AS last_pages
-    FROM (
-        SELECT c.*, row_number() OVER (PARTITION BY c.first < h.first ORDER BY
-                   CASE WHEN c.first < h.first THEN -c.first ELSE c.last END, c.chunk_index) AS distance
-        FROM (
-            SELECT (c.citation ->> 'start')::int AS first, (c.citation ->> 'end')::int AS last,
-                   (c.citation ->> 'page')::int AS page, (c.citation ->> 'page_end')::int AS last_page, c.chunk_index
-            FROM rag.knowledge_chunks c
-            WHERE c.embedding_profile_id = ANY (%(profiles)s::bigint[]) AND c.source_id = h.source_id
-              AND c.citation ->> 'version' = h.version
-        ) c
-        WHERE c.first < h.first OR c.last > h.last
-    ) n
-    WHERE n.distance <= %(count)s
-    HAVING count(*) > 0
-) p
-CROSS JOIN LATERAL (
-    SELECT d.text FROM rag.source_documents d WHERE d.source_id = h.source_id AND d.checksum = h.version LIMIT 1
-) d
-ORDER BY h.number
+-- chunks_of_texts --
+-- Where profiles cut texts; by offsets and not by ids, since a passage may be one of another profile.
+WITH chunks AS (
+    SELECT c.source_id, c.citation ->> 'version' AS version, c.chunk_index AS place,
+           (c.citation ->> 'start')::int AS first, (c.citation ->> 'end')::int AS last,
+           (c.citation ->> 'page')::int AS page, (c.citation ->> 'page_end')::int AS last_page
+    FROM rag.knowledge_chunks c
+    WHERE c.embedding_profile_id = ANY (%(profiles)s::bigint[]) AND c.source_id = ANY (%(sources)s::uuid[])
+)
+SELECT c.source_id, c.version,
+       array_agg(first ORDER BY first, place) AS starts, array_agg(last ORDER BY first, place) AS ends,
+       array_agg(page ORDER BY first, place) AS pages, array_agg(last_page ORDER BY first, place) AS last_pages,
+       NULL::int[] AS sections
+FROM chunks c
+JOIN unnest(%(sources)s::uuid[], %(versions)s::text[]) AS t (source_id, version)
+    ON t.source_id = c.source_id AND t.version = c.version
+GROUP BY c.source_id, c.version
+
+-- texts_of_spans --
+-- Numbered as the spans are, from 1; of a source that the scope may not see there is none.
+SELECT number, content FROM rag.texts_of_spans(
+    %(sources)s::uuid[], %(versions)s::text[], %(firsts)s::int[], %(lasts)s::int[])
 
 -- erase_profiles --
 -- Retired ones included: their partitions hold rows until they are dropped.

@@ -1189,8 +1189,11 @@ BEGIN
         SELECT w.key, o.key AS operator, o.value
         FROM jsonb_each(coalesce(filters -> 'where', '{}')) w CROSS JOIN LATERAL jsonb_each(w.value) o
     LOOP
-        conditions := conditions
-            || format(' AND rag.meets(s.metadata -> %L, %L, %L::jsonb)', one.key, one.operator, one.value);
+        -- One array for all sources: of a long list each would make a table of its own.
+        conditions := conditions || CASE one.operator
+            WHEN 'in' THEN format(' AND EXISTS (SELECT FROM rag.values_of(s.metadata -> %L) v WHERE v = ANY (%L::text[]))',
+                                  one.key, ARRAY(SELECT rag.values_of(one.value)))
+            ELSE format(' AND rag.meets(s.metadata -> %L, %L, %L::jsonb)', one.key, one.operator, one.value) END;
     END LOOP;
     RETURN format(
         ' AND c.source_id IN (SELECT s.id FROM rag.knowledge_sources s WHERE s.knowledge_space_id = %L%s)',
@@ -1323,6 +1326,31 @@ CREATE FUNCTION rag.tenants_with_open_jobs() RETURNS SETOF text
 $$;
 
 ALTER FUNCTION rag.tenants_with_open_jobs() OWNER TO rag_owner;
+
+CREATE FUNCTION rag.texts_of_spans(sources uuid[], versions text[], firsts integer[], lasts integer[]) RETURNS TABLE(number bigint, content text)
+    LANGUAGE sql STABLE
+    AS $$
+    WITH spans AS (
+        SELECT s.*, s.first / 524288 AS first_piece, (s.last - 1) / 524288 AS last_piece
+        FROM unnest(sources, versions, firsts, lasts) WITH ORDINALITY AS s (source_id, version, first, last, number)
+        WHERE s.first < s.last
+    ), pieces AS MATERIALIZED (
+        SELECT n.source_id, n.version, n.piece, substring(d.text FROM n.piece * 524288 + 1 FOR 524288) AS content
+        FROM (
+            SELECT DISTINCT s.source_id, s.version, g.piece
+            FROM spans s CROSS JOIN LATERAL generate_series(s.first_piece, s.last_piece) AS g (piece)
+        ) n
+        JOIN rag.source_documents d ON d.source_id = n.source_id AND d.checksum = n.version
+    )
+    SELECT s.number, substring(string_agg(p.content, '' ORDER BY p.piece)
+                               FROM s.first - s.first_piece * 524288 + 1 FOR s.last - s.first)
+    FROM spans s
+    JOIN pieces p ON p.source_id = s.source_id AND p.version = s.version
+        AND p.piece BETWEEN s.first_piece AND s.last_piece
+    GROUP BY s.number, s.first, s.last, s.first_piece
+$$;
+
+ALTER FUNCTION rag.texts_of_spans(sources uuid[], versions text[], firsts integer[], lasts integer[]) OWNER TO rag_owner;
 
 CREATE FUNCTION rag.triple_condition(profile rag.embedding_profiles, source_condition text) RETURNS text
     LANGUAGE sql IMMUTABLE

@@ -33,3 +33,8 @@ def count_tokens(text: str) -> int:
     # The same count 5 times faster: where does a word follow something else, and how many marks are there.
     kinds = text.encode("ascii", _HANDLER).translate(_ASCII_KINDS)
     return kinds.count(b" a") + kinds.count(b".a") + kinds.count(b".") + kinds.startswith(b"a")
+
+
+def token_places(text: str) -> list[tuple[int, int]]:
+    """Where each of them begins and ends, in order."""
+    return [found.span() for found in _TOKEN.finditer(text)]

@@ -11,7 +11,6 @@ from pydantic import BaseModel
 
 from rag_assets.chat.forms import read_form, schema_of
 from rag_assets.chat.protocol import ChatAnswer, ChatMessage, ChatModel, estimated_tokens
-from rag_assets.embedding.providers.requests import Transient, within
 from rag_assets.errors import ModelNonsense, RagError, TimeLimitReached
 from rag_assets.retrieval.steps import Branch, Steps, call, together
 
@@ -42,16 +41,7 @@ def ask_chat(
 
     arguments: dict[str, Any] = {"schema": schema, "max_tokens": max_tokens, "limit_s": limit_s}
     awaited: Any = getattr(chat, "acomplete", None)
-
-    def ask() -> ChatAnswer:
-        # A model of somebody else's may forget the limit. It gets a thread of its own, which is left behind then:
-        # those that tasks wait in are few.
-        try:
-            return within(limit_s, lambda: chat.complete(messages, **arguments))
-        except Transient as late:
-            raise TimeLimitReached(late.reason) from None
-
-    asking = call(ask, awaited and (lambda: awaited(messages, **arguments)))
+    asking = call(lambda: chat.complete(messages, **arguments), awaited and (lambda: awaited(messages, **arguments)))
     (outcome,) = yield from together(Branch(asking, limit_s))
     spent = prompt_tokens(messages, form) + max_tokens
     try:

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import time
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 from uuid import UUID
 
-from rag_assets.documents.words import count_tokens
+from rag_assets.documents.words import count_tokens, token_places
 from rag_assets.errors import InvalidArgument, RagError
 from rag_assets.retrieval.arguments import MAX_TOP_K, check_whole
 from rag_assets.retrieval.protocol import Retriever, SteppedRetriever, checked, database_of, require_retriever, steps_of
 from rag_assets.retrieval.results import Retrieval, RetrievalResult, joined
 from rag_assets.retrieval.scope import RetrievalScope
 from rag_assets.retrieval.steps import Steps, ask
-from rag_assets.store.surroundings import Span, Surroundings, neighbours_around, sections_around
+from rag_assets.store.surroundings import Parts, Span, Text, blocks_of, chunks_of, texts_of
 
 MAX_NEIGHBOURS = 20
 MAX_EXPANDED_TOKENS = 20_000
-_CHARS = 8  # of a token, at most: how far around a passage text is read
+_MOST_PARTS, _MOST_CHARS = 400_000, 10_000_000  # that are looked at, and read to each side, for all passages together
+_CHARS = 32  # of a token, at most: what lies further away than so many for each is not read
 
 
 class ExpandedRetriever(SteppedRetriever):
@@ -61,8 +64,7 @@ class ExpandedRetriever(SteppedRetriever):
         around: dict[int, Surroundings] = {}
         if spans:
             try:
-                (rows,) = yield from ask(scope.settings, self._statement(list(spans.values()), scope))
-                around = {list(spans)[row.number - 1]: row for row in rows}
+                around = yield from self._around(spans, scope)
             except RagError as error:
                 reason = f"not expanded ({error}); passages are as they were found"
         shown = _shown(found.results, spans, around, self._max_tokens)
@@ -81,11 +83,68 @@ class ExpandedRetriever(SteppedRetriever):
             trace=(*found.trace, told),
         )
 
-    def _statement(self, spans: Sequence[Span], scope: RetrievalScope) -> Any:
-        if self._neighbours is None:
-            return sections_around(spans, _CHARS * self._max_tokens)
+    def _around(self, spans: Mapping[int, Span], scope: RetrievalScope) -> Steps[dict[int, Surroundings]]:
+        """What stands around the passages of these places. Which parts each text has is read once, however many
+        passages are of it; then what the windows hold."""
+        texts = list(dict.fromkeys(span.text for span in spans.values()))
         profiles = [scope.profile_id, *([scope.shared.profile_id] if scope.shared else [])]
-        return neighbours_around(spans, self._neighbours, profiles)
+        statement = blocks_of(texts) if self._neighbours is None else chunks_of(texts, profiles)
+        (rows,) = yield from ask(scope.settings, statement)
+        parts: dict[Text, Parts] = {(row.source_id, row.version): row for row in rows}
+        near: dict[int, list[int]] = {}
+        for place, span in spans.items():
+            if span.text in parts:
+                near[place] = self._near(span, parts[span.text], len(spans))
+        found = {n: _bounds(spans[n], parts[spans[n].text], some) for n, some in near.items() if some}
+        if not found:
+            return {}
+        (contents,) = yield from ask(scope.settings, texts_of(list(found.values())))
+        around = {}
+        for row in contents:
+            place = list(found)[row.number - 1]
+            around[place] = _surroundings(row.content, found[place], parts[found[place].text], near[place])
+        return around
+
+    def _near(self, span: Span, parts: Parts, passages: int) -> list[int]:
+        """Which parts of the text stand around a passage, one of so many."""
+        at = bisect_left(parts.starts, span.start)
+        if self._neighbours is not None:
+            after = islice((n for n in range(at, len(parts.ends)) if parts.ends[n] > span.end), self._neighbours)
+            return [*range(max(0, at - self._neighbours), at), *after]
+        own = bisect_right(parts.starts, span.start) - 1  # the block in which the passage begins
+        if own < 0 or parts.sections is None:
+            return []
+        section = parts.sections[own]
+        most = min(_MOST_PARTS // passages, self._max_tokens)  # each has a token at least
+        reach = min(_MOST_CHARS // passages, _CHARS * self._max_tokens)
+        least, furthest = span.start - reach, span.end + reach
+        first = max(bisect_left(parts.sections, section), bisect_left(parts.starts, least), own - most)
+        last = min(bisect_right(parts.sections, section), bisect_left(parts.starts, span.end) + most)
+        return [n for n in range(first, last) if parts.ends[n] <= furthest]
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """The text around a passage, from the code point `first` on, and the parts of which some may be shown: their
+    offsets in the source's text and, where known, their first and last pages."""
+
+    first: int
+    text: str
+    starts: list[int]
+    ends: list[int]
+    pages: list[int | None]
+    last_pages: list[int | None]
+
+
+def _bounds(span: Span, parts: Parts, near: Sequence[int]) -> Span:
+    """From where to where a passage and the parts around it go."""
+    first, last = min(parts.starts[n] for n in near), max(parts.ends[n] for n in near)
+    return replace(span, start=min(span.start, first), end=max(span.end, last))
+
+
+def _surroundings(text: str, window: Span, parts: Parts, near: Sequence[int]) -> Surroundings:
+    lists: tuple[list[Any], ...] = (parts.starts, parts.ends, parts.pages, parts.last_pages)
+    return Surroundings(window.start, text, *([some[n] for n in near] for some in lists))
 
 
 def _span(result: RetrievalResult) -> Span | None:
@@ -133,24 +192,37 @@ def _part(text: Surroundings, start: int, end: int) -> str:
 
 def _window(text: Surroundings, span: Span, max_tokens: int) -> Interval:
     """The passage and as much around it as may be shown: everything, or else the nearest parts in turn."""
-
-    def fits(first: int, last: int) -> bool:
-        return count_tokens(_part(text, first, last)) <= max_tokens
-
+    tokens = _Tokens(text)
     first, last = min([span.start, *text.starts]), max([span.end, *text.ends])
-    if fits(first, last):
+    if tokens.within(first, last) <= max_tokens:
         return first, last
     first, last = span.start, span.end
-    before = sorted((start for start in text.starts if start < first), reverse=True)
-    after = sorted(end for end in text.ends if end > last)
+    # What a part is too much for, those beyond it are too much for as well.
+    before = sorted({start for start in text.starts if start < first})
+    after = sorted({end for end in text.ends if end > last}, reverse=True)
     while before or after:
-        if after:
-            last = after.pop(0) if fits(first, after[0]) else last
-            after = [end for end in after if end > last and fits(first, end)]
-        if before:
-            first = before.pop(0) if fits(before[0], last) else first
-            before = [start for start in before if start < first and fits(start, last)]
+        if after and tokens.within(first, after[-1]) <= max_tokens:
+            last = after.pop()
+        else:
+            after = []
+        if before and tokens.within(before[-1], last) <= max_tokens:
+            first = before.pop()
+        else:
+            before = []
     return first, last
+
+
+class _Tokens:
+    """Where the words and marks of a text are, so that those of any part of it are counted without reading it again."""
+
+    def __init__(self, text: Surroundings) -> None:
+        places = token_places(text.text)
+        self._starts = [text.first + start for start, _ in places]
+        self._ends = [text.first + end for _, end in places]
+
+    def within(self, first: int, last: int) -> int:
+        """How many `count_tokens` counts between two places; a word that they part is one."""
+        return bisect_left(self._starts, last) - bisect_right(self._ends, first)
 
 
 def _rest(window: Interval, span: Span, taken: Sequence[Interval]) -> Interval | None:

@@ -26,7 +26,9 @@ from rag_assets.store.database import Database
 from rag_assets.store.statements import Scope, Statement
 
 _T = TypeVar("_T")
-_WAITING_THREADS = 64  # they wait for a server's answer; a local model gets a thread at a time from torch itself
+_WAITING_THREADS = 64  # they wait for a provider's answer; a local model gets a thread at a time from torch itself
+# Whether somebody still waits for what this thread does: an event for each branch that it is in, set when that is late.
+_LEFT_ALONE: contextvars.ContextVar[tuple[threading.Event, ...]] = contextvars.ContextVar("left_alone", default=())
 
 
 @dataclass(frozen=True)
@@ -117,8 +119,8 @@ def call(work: Callable[[], _T], awaited: Callable[[], Awaitable[_T]] | None = N
 
 
 def together(*branches: Branch, patience: Patience | None = None) -> Steps[list[Outcome[Any]]]:
-    """How each branch ended. One that is late is left alone: it ends by itself, and nobody hears of it. With
-    `patience`, how long one is waited for depends on those that have ended."""
+    """How each branch ended. One that is late is left alone: what it does at that moment ends by itself, unheard,
+    and it begins no further step. With `patience`, how long one is waited for depends on those that have ended."""
     outcomes: list[Outcome[Any]] = yield Together(branches, patience)
     return outcomes
 
@@ -140,6 +142,9 @@ def drive(database: Database | None, steps: Steps[_T]) -> _T:
     """Do the steps in this thread. Without a database, steps that ask one fail."""
     step = _begin(database, steps)
     while not isinstance(step, _Done):
+        if any(event.is_set() for event in _LEFT_ALONE.get()):
+            steps.close()
+            raise TimeLimitReached("nobody waits for the answer any more")
         try:
             answer = _do(database, step)
         except Exception as error:
@@ -203,13 +208,15 @@ async def _ado(database: Database | None, step: Step) -> Any:
         if step.patience is not None:
             return await _arace(database, step)
         return await asyncio.gather(*(_abranch(database, branch) for branch in step.branches))
-    if isinstance(step, Call) and step.awaited is not None:
-        return await step.awaited()
+    if isinstance(step, Call):
+        # Without an `awaited` in a thread of its own: work of somebody else's may forget its limit, and is left behind
+        # then. Were it one of a few, as many such calls would hold up everybody.
+        return await (step.awaited() if step.awaited is not None else asyncio.wrap_future(_in_thread(step.work)))
     if isinstance(step, Embed):
         embedder = loaded_embedder(step.profile)
         if embedder is not None and _is_instant(embedder):
             return embedder.embed_query(step.text, step.caller)
-    # Weights are read, a model computes, or a provider is waited for, whose deadline is kept by a thread in any case.
+    # Weights are read, a model computes, or a provider is waited for, whose deadline is kept in any case.
     return await asyncio.get_running_loop().run_in_executor(_threads(), _do, database, step)
 
 
@@ -224,14 +231,15 @@ def _side_by_side(database: Database | None, branches: Sequence[Branch]) -> list
     """
     started = time.monotonic()
     own = next((number for number, branch in enumerate(branches) if branch.limit_s is None), None)
-    futures = {n: _in_thread(database, branch) for n, branch in enumerate(branches) if n != own}
+    begun = {n: _begun(database, branch) for n, branch in enumerate(branches) if n != own}
     outcomes = {own: _ended(database, branches[own].steps)} if own is not None else {}
-    for number, future in futures.items():
+    for number, branch in begun.items():
         limit = branches[number].limit_s
         left = None if limit is None else max(0.0, started + limit - time.monotonic())
         try:
-            outcomes[number] = future.result(left)
+            outcomes[number] = branch.future.result(left)
         except TimeoutError:
+            branch.left_alone.set()
             outcomes[number] = Outcome(error=_late(limit))
     return [outcomes[number] for number in range(len(branches))]
 
@@ -239,11 +247,14 @@ def _side_by_side(database: Database | None, branches: Sequence[Branch]) -> list
 def _race(database: Database | None, step: Together) -> list[Outcome[Any]]:
     """Branches whose patience is asked for whenever one of them has ended."""
     started = time.monotonic()
-    futures = [_in_thread(database, Branch(within(branch.steps, branch.limit_s))) for branch in step.branches]
+    begun = [_begun(database, Branch(within(branch.steps, branch.limit_s))) for branch in step.branches]
+    futures = [branch.future for branch in begun]
     pending, left = set(futures), _left(step, {}, started)
     while pending and (left is None or left > 0):
         _, pending = wait(pending, left, FIRST_COMPLETED)
         left = _left(step, {n: future.result() for n, future in enumerate(futures) if future.done()}, started)
+    for branch in begun:
+        branch.left_alone.set()
     return [_outcome(future, started) for future in futures]
 
 
@@ -270,17 +281,37 @@ def _outcome(branch: Future[Outcome[Any]] | asyncio.Future[Outcome[Any]], starte
     return branch.result() if branch.done() else Outcome(error=_late(time.monotonic() - started))
 
 
-def _in_thread(database: Database | None, branch: Branch) -> Future[Outcome[Any]]:
-    future: Future[Outcome[Any]] = Future()
+@dataclass(frozen=True)
+class _Begun:
+    """A branch in its thread, and what tells it that nobody waits any more."""
+
+    future: Future[Outcome[Any]]
+    left_alone: threading.Event
+
+
+def _begun(database: Database | None, branch: Branch) -> _Begun:
+    left_alone = threading.Event()
+
+    def work() -> Outcome[Any]:
+        _LEFT_ALONE.set((*_LEFT_ALONE.get(), left_alone))
+        return _ended(database, branch.steps)
+
+    return _Begun(_in_thread(work), left_alone)
+
+
+def _in_thread(work: Callable[[], _T]) -> Future[_T]:
+    """Begin work in a thread of its own, which keeps no process from ending."""
+    future: Future[_T] = Future()
+    future.set_running_or_notify_cancel()  # from here on nobody can cancel it
     context = contextvars.copy_context()
 
-    def work() -> None:
+    def run() -> None:
         try:
-            future.set_result(context.run(_ended, database, branch.steps))
+            future.set_result(context.run(work))
         except BaseException as error:  # the thread was told to exit: whoever waits must hear of it
             future.set_exception(error)
 
-    threading.Thread(target=work, name="rag-branch", daemon=True).start()
+    threading.Thread(target=run, name="rag-branch", daemon=True).start()
     return future
 
 

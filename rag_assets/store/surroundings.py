@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 from uuid import UUID
 
 from psycopg.rows import class_row
 
 from rag_assets.store.sql import query
 from rag_assets.store.statements import Statement
+
+Text = tuple[UUID, str]  # of a source, in one version
 
 
 @dataclass(frozen=True)
@@ -22,37 +23,51 @@ class Span:
     start: int
     end: int
 
+    @property
+    def text(self) -> Text:
+        """Whose part it is."""
+        return self.source_id, self.version
+
 
 @dataclass(frozen=True)
-class Surroundings:
-    """The text around the passage of this number (from 1), from the code point `first` on, and the parts of which some
-    may be shown: their offsets in the source's text and, where known, their first and last pages."""
+class Parts:
+    """The parts of a text, by their start: offsets and, where known, first and last pages; of blocks also which section
+    each is of, counted from the first one on."""
 
-    number: int
-    first: int
-    text: str
+    source_id: UUID
+    version: str
     starts: list[int]
     ends: list[int]
     pages: list[int | None]
     last_pages: list[int | None]
+    sections: list[int] | None
 
 
-def sections_around(spans: Sequence[Span], reach: int) -> Statement:
-    """The section of each passage, with its blocks as parts, as far as they are at most `reach` code points away. Rows
-    are `Surroundings`; of a source that the scope may not see there is none."""
-    return Statement(query("sections_around"), _values(spans) | {"reach": reach}, class_row(Surroundings))
+@dataclass(frozen=True)
+class SpanText:
+    """The text of the span of this number (from 1)."""
+
+    number: int
+    content: str
 
 
-def neighbours_around(spans: Sequence[Span], count: int, profiles: Sequence[int]) -> Statement:
-    """So many chunks before and after each passage, as these profiles cut its source. Rows as of `sections_around`."""
-    values = _values(spans) | {"count": count, "profiles": list(profiles)}
-    return Statement(query("neighbours_around"), values, class_row(Surroundings))
+def blocks_of(texts: Sequence[Text]) -> Statement:
+    """The blocks of each text, as `Parts`. Of a source that the scope may not see there is no row."""
+    return Statement(query("blocks_of_texts"), _values(texts), class_row(Parts))
 
 
-def _values(spans: Sequence[Span]) -> dict[str, Any]:
-    return {
-        "sources": [span.source_id for span in spans],
-        "versions": [span.version for span in spans],
-        "starts": [span.start for span in spans],
-        "ends": [span.end for span in spans],
-    }
+def chunks_of(texts: Sequence[Text], profiles: Sequence[int]) -> Statement:
+    """The chunks that these profiles cut of each text, as `Parts`. Of a source that the scope may not see there is no
+    row."""
+    return Statement(query("chunks_of_texts"), {**_values(texts), "profiles": list(profiles)}, class_row(Parts))
+
+
+def texts_of(spans: Sequence[Span]) -> Statement:
+    """What stands there, as `SpanText`s. Of a source that the scope may not see there is no row."""
+    bounds = {"firsts": [span.start for span in spans], "lasts": [span.end for span in spans]}
+    values = {**_values([span.text for span in spans]), **bounds}
+    return Statement(query("texts_of_spans"), values, class_row(SpanText))
+
+
+def _values(texts: Sequence[Text]) -> dict[str, list[UUID] | list[str]]:
+    return {"sources": [source for source, _ in texts], "versions": [version for _, version in texts]}

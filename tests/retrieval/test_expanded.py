@@ -7,10 +7,13 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
+from psycopg.types.json import Jsonb
 
 from rag_assets.documents.isolated import parse_file
 from rag_assets.documents.words import count_tokens
@@ -23,8 +26,10 @@ from rag_assets.retrieval import (
     ExpandedRetriever,
     HybridRetriever,
     LexicalRetriever,
+    TimedRetriever,
     open_scope,
 )
+from rag_assets.retrieval.expanded import Surroundings, _Tokens
 from rag_assets.retrieval.files import load_retriever
 from rag_assets.retrieval.protocol import SteppedRetriever
 from rag_assets.retrieval.results import Retrieval
@@ -286,3 +291,65 @@ def test_settings_that_cannot_be_are_refused_by_name(world: Database, argument: 
     with pytest.raises(InvalidArgument) as error:
         ExpandedRetriever(HybridRetriever(world), **settings)
     assert error.value.argument == argument
+
+
+PARTS = 5_000  # of a large source
+
+
+@pytest.fixture(scope="module")
+def large(world: Database) -> Iterator[list[Any]]:
+    """Passages all over a text of many small blocks in one section, and of as many chunks, each of a line."""
+    lines = [f"- part {number} of the plant, 部分 {'é' * (number % 7)}" for number in range(PARTS)]
+    text = "\n".join(lines)
+    starts = list(accumulate((len(line) + 1 for line in lines), initial=0))[:-1]
+    places = [(start, start + len(line)) for start, line in zip(starts, lines, strict=True)]
+    blocks = [{"kind": "list", "start": start, "end": end, "heading_path": ["Plant"]} for start, end in places]
+    known = LexicalRetriever(world).search("log room", open_scope(world, "acme", "support"), 1)[0]
+    with world.connect() as connection:
+        connection.execute("INSERT INTO rag.source_documents SELECT (jsonb_populate_record(d, %s)).* "
+                           "FROM rag.source_documents d WHERE source_id = %s",
+                           [Jsonb({"checksum": "large", "text": text, "blocks": blocks}), known.source_id])  # fmt: skip
+        connection.execute(
+            "INSERT INTO rag.knowledge_chunks SELECT (jsonb_populate_record(c, jsonb_build_object("
+            "'id', gen_random_uuid(), 'chunk_index', n - 1, 'citation', jsonb_build_object("
+            "'version', 'large', 'start', s, 'end', e)))).* FROM rag.knowledge_chunks c "
+            "CROSS JOIN unnest(%s::int[], %s::int[]) WITH ORDINALITY AS p (s, e, n) WHERE c.id = %s",
+            [[start for start, _ in places], [end for _, end in places], known.chunk_id],
+        )
+        connection.commit()
+    chosen = random.Random(5).sample(range(PARTS), 1000)
+    found = [(n, places[n], lines[n]) for n in chosen]
+    yield [replace(known, content=line, citation={**known.citation, "version": "large", "start": s, "end": e},
+                   chunk_id=UUID(int=n)) for n, (s, e), line in found]  # fmt: skip
+    with world.connect() as connection:
+        connection.execute("DELETE FROM rag.knowledge_chunks WHERE citation ->> 'version' = 'large'")
+        connection.execute("DELETE FROM rag.source_documents WHERE checksum = 'large'")
+        connection.commit()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("settings", [{"section": True, "max_tokens": 20_000}, {"section": True}, {"neighbours": 2}])
+def test_of_a_large_source_each_part_is_looked_at_once_however_many_passages_it_has(
+    world: Database, large: list[Any], settings: dict[str, Any]
+) -> None:
+    text = "\n".join(f"- part {number} of the plant, 部分 {'é' * (number % 7)}" for number in range(PARTS))
+    scope = open_scope(world, "acme", "support")
+    ask = ExpandedRetriever(TimedRetriever(Given(world, large), 1), **settings)
+    found = TimedRetriever(ask, 60).search("q", scope, 500)  # gone through for each passage, it took minutes
+    assert found.degraded is None
+    assert found.trace[-1]["expanded"] > 0
+    shown = [(one.citation["start"], one.citation["end"]) for one in found]
+    assert all(text[start:end] == one.content for (start, end), one in zip(shown, found, strict=True))
+    for (_, end), (start, _) in pairwise(sorted(shown)):
+        assert end <= start
+    if "neighbours" in settings:
+        first = found[0].content.splitlines()
+        assert first == text.splitlines()[found[0].chunk_id.int - 2 : found[0].chunk_id.int + 3]
+
+
+@pytest.mark.parametrize("text", ["a b\tc", "word-word … 部分 x_1é!", "\n\n", "", "éé éé", "x" * 50])
+def test_words_are_counted_between_two_places_as_in_a_text_of_their_own(text: str) -> None:
+    counted = _Tokens(Surroundings(7, text, [], [], [], []))
+    for start in range(len(text)):
+        for end in range(start + 1, len(text) + 1):
+            assert counted.within(7 + start, 7 + end) == count_tokens(text[start:end])

@@ -12,7 +12,7 @@ import pytest
 
 from rag_assets.errors import InvalidArgument
 from rag_assets.ingest.run import ingest
-from rag_assets.retrieval import open_scope
+from rag_assets.retrieval import TimedRetriever, open_scope
 from rag_assets.retrieval.filters import check_filters
 from rag_assets.retrieval.retrievers import RETRIEVERS
 from rag_assets.store.database import Database
@@ -163,3 +163,11 @@ def test_what_stands_in_a_filter_is_never_sql(world: Database, text: str) -> Non
     ):  # fmt: skip
         assert hits(world, filters) == []
     assert len(hits(world, {"where": {text: {"exists": False}}})) == 6
+
+
+@pytest.mark.parametrize("key", ["grade", "none such"])
+def test_a_list_of_many_values_is_read_once_and_not_for_each_source(world: Database, key: str) -> None:
+    values: list[Any] = [f"value {number}" for number in range(50_000)] + [7, "11"]
+    ask = TimedRetriever(RETRIEVERS["hybrid"](world), 60)  # read for each of 600 sources, it took minutes
+    found = ask.search(QUERY, open_scope(world, "acme", "b"), 6, {"where": {key: {"in": values}}})
+    assert len(found) == (2 if key == "grade" else 0)

@@ -82,3 +82,49 @@ def test_a_time_limit_of_the_work_itself_is_its_own_error(run: Callable[[Steps[A
 def test_steps_that_ask_a_database_need_one(run: Callable[[Steps[Any]], Any]) -> None:
     with pytest.raises(InvalidArgument, match="no database"):
         run(ask({}))
+
+
+@faces
+def test_what_is_left_alone_begins_no_further_step(run: Callable[[Steps[Any]], Any]) -> None:
+    begun: list[int] = []
+    let_go = threading.Event()
+
+    def on_and_on(inner: bool) -> Steps[None]:
+        for number in range(1000):
+            if inner:
+                yield from together(Branch(call(lambda number=number: begun.append(number))), Branch(call(tick)))
+            else:
+                yield from call(lambda number=number: begun.append(number))
+                yield from call(tick)
+
+    def tick() -> None:
+        let_go.wait(0.05)
+
+    def work() -> Steps[Any]:
+        outcomes = yield from together(Branch(on_and_on(False), 0.2), Branch(on_and_on(True), 0.2))
+        raced = yield from together(Branch(on_and_on(True)), patience=lambda ended: 0.2)
+        yield from call(lambda: let_go.wait(0.2))  # what each was doing ends
+        so_far = len(begun)
+        yield from call(lambda: let_go.wait(0.3))
+        return [*outcomes, *raced], so_far
+
+    outcomes, so_far = run(work())
+    assert so_far == len(begun), "steps went on that nobody waited for"
+    assert all(isinstance(outcome.error, TimeLimitReached) for outcome in outcomes)
+
+
+def test_work_that_forgets_its_limit_holds_up_nobody_else_in_the_loop() -> None:
+    let_go = threading.Event()
+
+    async def many() -> Any:
+        forgetful = (adrive(None, together(Branch(call(lambda: let_go.wait(60)), 0.05))) for _ in range(100))
+        late = await asyncio.gather(*forgetful)
+        async with asyncio.timeout(20):
+            return late, await adrive(None, call(lambda: "in time"))
+
+    try:
+        late, done = asyncio.run(many())
+    finally:
+        let_go.set()
+    assert done == "in time"
+    assert all(isinstance(outcome.error, TimeLimitReached) for (outcome,) in late)
