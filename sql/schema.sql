@@ -1331,23 +1331,26 @@ CREATE FUNCTION rag.texts_of_spans(sources uuid[], versions text[], firsts integ
     LANGUAGE sql STABLE
     AS $$
     WITH spans AS (
-        SELECT s.*, s.first / 524288 AS first_piece, (s.last - 1) / 524288 AS last_piece
-        FROM unnest(sources, versions, firsts, lasts) WITH ORDINALITY AS s (source_id, version, first, last, number)
-        WHERE s.first < s.last
+        SELECT * FROM unnest(sources, versions, firsts, lasts)
+            WITH ORDINALITY AS s (source_id, version, first, last, number)
+    ), small AS (
+        SELECT DISTINCT s.source_id, s.version, piece, piece / 16 AS large_piece
+        FROM spans s CROSS JOIN LATERAL generate_series(s.first / 32768, (s.last - 1) / 32768) AS piece
+    ), large AS MATERIALIZED (
+        SELECT l.*, substring(d.text FROM l.large_piece * 524288 + 1 FOR 524288) AS content
+        FROM (SELECT DISTINCT source_id, version, large_piece FROM small) l
+        JOIN rag.source_documents d ON d.source_id = l.source_id AND d.checksum = l.version
     ), pieces AS MATERIALIZED (
-        SELECT n.source_id, n.version, n.piece, substring(d.text FROM n.piece * 524288 + 1 FOR 524288) AS content
-        FROM (
-            SELECT DISTINCT s.source_id, s.version, g.piece
-            FROM spans s CROSS JOIN LATERAL generate_series(s.first_piece, s.last_piece) AS g (piece)
-        ) n
-        JOIN rag.source_documents d ON d.source_id = n.source_id AND d.checksum = n.version
+        SELECT source_id, version, p.piece * 32768 AS first, (p.piece + 1) * 32768 AS last,
+               substring(l.content FROM p.piece % 16 * 32768 + 1 FOR 32768) AS content
+        FROM small p JOIN large l USING (source_id, version, large_piece)
     )
-    SELECT s.number, substring(string_agg(p.content, '' ORDER BY p.piece)
-                               FROM s.first - s.first_piece * 524288 + 1 FOR s.last - s.first)
+    SELECT s.number, string_agg(
+        substring(p.content FROM greatest(s.first - p.first, 0) + 1
+                            FOR least(s.last, p.last) - greatest(s.first, p.first)), '' ORDER BY p.first)
     FROM spans s
-    JOIN pieces p ON p.source_id = s.source_id AND p.version = s.version
-        AND p.piece BETWEEN s.first_piece AND s.last_piece
-    GROUP BY s.number, s.first, s.last, s.first_piece
+    JOIN pieces p ON p.source_id = s.source_id AND p.version = s.version AND p.first < s.last AND p.last > s.first
+    GROUP BY s.number
 $$;
 
 ALTER FUNCTION rag.texts_of_spans(sources uuid[], versions text[], firsts integer[], lasts integer[]) OWNER TO rag_owner;
