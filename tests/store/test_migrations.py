@@ -66,9 +66,11 @@ KEPT: tuple[Look, ...] = (chunks, roots, sources, files)
 
 
 def made_by(server_url: str, last: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Database:
-    """An empty database with the migration `last` and all that it depends on."""
+    """An empty database with the migration `last` and all that it depends on, or (`0036+`) all that were before it."""
     folder.mkdir()
     pending = [path.stem for path in _MIGRATIONS.glob(f"{last}.*.sql")]
+    if last.endswith("+"):
+        pending = [path.stem for path in _MIGRATIONS.glob("*.sql") if path.stem[:4] <= last[:4]]
     while pending:
         path = _MIGRATIONS / f"{pending.pop()}.sql"
         shutil.copy(path, folder)
@@ -197,3 +199,25 @@ def test_what_an_earlier_version_has_filled_is_the_same_after_all_migrations_and
     assert (report.sources.unchanged, report.sources.changes, report.sources.deleted) == (14, 0, 0)
     assert (report.embeddings.embedded, report.publication.chunks_written, report.sources.held) == (0, 0, [])
     assert (chunks(earlier), roots(earlier)) == (before["chunks"], before["roots"])
+
+
+@pytest.mark.parametrize(
+    ("earlier", "model", "due"), [("0036+", "reader", 14), ("0036+", "other", 0)], indirect=["earlier"]
+)
+def test_texts_that_had_no_triples_of_a_model_are_asked_about_by_the_next_run(
+    earlier: Database, model: str, due: int
+) -> None:
+    graph = f'{{"graph": {{"provider": "openai-compatible", "model": "{model}"}}}}'
+    with psycopg.connect(earlier.url) as connection:
+        connection.execute("SET session_replication_role = replica")  # a profile never changes, but for this
+        connection.execute("UPDATE rag.embedding_profiles SET options = options || %s::jsonb", [graph])
+        for digest, triples, error in (("\\x01", None, "nonsense"), ("\\x02", "[]", None)):
+            connection.execute(
+                "INSERT INTO rag.triple_answers (tenant_id, bot_id, model_key, content_hash, triples, error) "
+                "VALUES (%s, %s, 'openai-compatible:reader:0', %s::bytea, %s::jsonb, %s)",
+                [TENANT, BOT, digest, triples, error],
+            )
+    migrate(earlier)
+    assert ask(earlier, "SELECT content_hash, triples FROM rag.triple_answers") == [(b"\x02", [])]
+    assert ask(earlier, "SELECT count(*) FROM rag.source_profiles WHERE next_try_at <= now()") == [(due,)]
+    assert ask(earlier, "SELECT count(*) FROM rag.source_profiles WHERE status = 'ready'") == [(14,)]
