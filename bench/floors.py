@@ -2,8 +2,8 @@
 
 python -m bench.floors --data DIR [--profile static-256] [--questions 300]
 
-Half of the queries are taken out together with the documents that answer them: what they ask is about the same things
-as what is left, and nobody can answer it. Beside these, the queries of another collection, which is about other things.
+Half of the documents that answer a query are taken out: what is asked of them is about the same things as what is left,
+and nobody can answer it. Beside these, the queries of another collection, which is about other things.
 Shares are those of the half of the queries and questions that did not choose the floor.
 """
 
@@ -34,10 +34,12 @@ class Halved:
 
 
 def halved(name: str, collection: Collection, data: Path, count: int) -> Halved:
-    """Take half of the queries out of a collection, with their documents."""
-    out = {query for query in collection.qrels if blake2b(query.encode()).digest()[1] % 2}
-    gone = {document for query in out for document in collection.qrels[query]}
-    left = [query for query, labels in collection.qrels.items() if query not in out and not labels.keys() & gone]
+    """Take half of the documents that answer a query out of a collection. A query that keeps some of its documents and
+    loses others is neither answerable nor not, and left out."""
+    answers = {document for labels in collection.qrels.values() for document in labels}
+    gone = {document for document in answers if blake2b(document.encode()).digest()[0] % 2}
+    out = [query for query, labels in collection.qrels.items() if labels.keys() <= gone]
+    left = [query for query, labels in collection.qrels.items() if not labels.keys() & gone]
     folder = HOME / "floors" / name
     (folder / "qrels").mkdir(parents=True, exist_ok=True)
     lines = collection.corpus.read_text(encoding="utf-8").splitlines()
@@ -45,7 +47,7 @@ def halved(name: str, collection: Collection, data: Path, count: int) -> Halved:
     _write(folder / "queries.jsonl", [json.dumps({"_id": q, "text": collection.queries[q]}) for q in left[:count]])
     labels = [f"{q}\t{document}\t{grade}" for q in left[:count] for document, grade in collection.qrels[q].items()]
     _write(folder / "qrels" / "test.tsv", ["query-id\tcorpus-id\tscore", *labels])
-    questions = {"its own, documents taken out": [collection.queries[query] for query in sorted(out)]}
+    questions = {"its own, documents taken out": [collection.queries[query] for query in out]}
     for other in OTHERS[name]:
         questions[f"of {other}"] = list(load_collection(data / other).queries.values())
     files = {}

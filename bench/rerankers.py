@@ -1,6 +1,6 @@
 """Hybrid search beside itself reranked, and beside an agentic search, on five labelled collections.
 
-python -m bench.rerankers --data DIR [--collections scifact ...] [--queries 100] [--timed 10]
+python -m bench.rerankers --data DIR [--collections scifact ...] [--queries 100] [--k-in 50] [--timed 10]
 
 The MiniLM is all-MiniLM-L6-v2 as a bi-encoder; it needs `make install-local`, and its rows are left out without it. A
 passage is embedded once for all queries, and its vector kept under `.bench`: quality is measured so, and not how long
@@ -52,7 +52,6 @@ from rag_assets.store.database import Database
 COLLECTIONS = ("scifact", "stackfaq", "cosqa", "icecat-chorus", "cranfield")
 MINILM = {"provider": "sentence-transformers", "model": "all-MiniLM-L6-v2", "dimensions": 384}
 SMALL = "static-64"
-K_IN = 50
 SEED = 7
 _SHOWN = ("ndcg@10", "recall@5", "mrr@10")
 
@@ -90,7 +89,7 @@ class Way:
 
     name: str
     retriever: Retriever
-    top_k: int = K_IN
+    top_k: int
     is_timed: bool = True
     chunks: dict[str, list[tuple[object, float]]] = field(default_factory=dict)
     times: dict[str, float] = field(default_factory=dict)
@@ -126,22 +125,22 @@ class Way:
 
 
 @contextmanager
-def ways(database: Database, minilm: Remembering | None) -> Iterator[list[Way]]:
+def ways(database: Database, minilm: Remembering | None, k_in: int) -> Iterator[list[Way]]:
     """Hybrid search, and what is made of it. Of a reranker: all candidates in its order, and what its defaults keep."""
     hybrid = HybridRetriever(database)
-    found = [Way("hybrid", hybrid)]
+    found = [Way("hybrid", hybrid, k_in)]
     rerankers: dict[str, Any] = {"MiniLM": minilm, SMALL: BiEncoderReranker(SMALL)}
     for name, reranker in rerankers.items():
         if reranker is not None:
-            every = RerankedRetriever(hybrid, reranker, k_in=K_IN, k_out=K_IN, tau=0, limit_s=3600)
-            found.append(Way(f"{name}, tau 0", every, is_timed=reranker is not minilm))
-            usual = RerankedRetriever(hybrid, reranker, limit_s=3600)
+            every = RerankedRetriever(hybrid, reranker, k_in=k_in, k_out=k_in, tau=0, limit_s=3600)
+            found.append(Way(f"{name}, tau 0", every, k_in, is_timed=reranker is not minilm))
+            usual = RerankedRetriever(hybrid, reranker, k_in=k_in, limit_s=3600)
             found.append(Way(f"{name}, tau .32, at most 8", usual, 8, is_timed=reranker is not minilm))
     with ExitStack() as stack:
         for name, judge in {"wants every word": wants_every_word, "never content": is_never_content}.items():
             chat = OpenAIChat("stand-in", base_url=stack.enter_context(chat_server(judge)))
             stack.callback(chat.close)
-            found.append(Way(f"agentic, {name}", AgenticRetriever(hybrid, chat)))
+            found.append(Way(f"agentic, {name}", AgenticRetriever(hybrid, chat), 10))
         yield found
 
 
@@ -158,13 +157,12 @@ def row(evalset: EvalSet, way: Way, more: str = "") -> list[object]:
 
 
 def timed(
-    database: Database, scope: RetrievalScope, evalset: EvalSet, labels: Labels, remembered: Way
+    database: Database, scope: RetrievalScope, evalset: EvalSet, labels: Labels, remembered: Way, k_in: int
 ) -> list[list[object]]:
     """What the MiniLM takes where it embeds every candidate for each query, and what its defaults make of it."""
     hybrid, reranker = HybridRetriever(database), BiEncoderReranker(MINILM)
-    every = RerankedRetriever(hybrid, reranker, k_in=K_IN, k_out=K_IN, tau=0, limit_s=3600)
-    whole = Way("MiniLM, tau 0", every)
-    usual = Way("MiniLM, defaults", RerankedRetriever(hybrid, reranker), 8)
+    every = RerankedRetriever(hybrid, reranker, k_in=k_in, k_out=k_in, tau=0, limit_s=3600)
+    whole, usual = Way("MiniLM, tau 0", every, k_in), Way("MiniLM, defaults", RerankedRetriever(hybrid, reranker), 8)
     for query in evalset.queries:
         for way in (whole, usual):
             way.ask(query.id, query.text, scope, evalset.qrels[query.id], labels)
@@ -175,8 +173,9 @@ def timed(
     ]
 
 
-def measure(options: argparse.Namespace, name: str, minilm: Remembering | None) -> list[list[object]]:
+def measure(options: argparse.Namespace, name: str) -> list[list[object]]:
     """The rows of one collection."""
+    minilm = Remembering(HOME / "rerankers" / f"{name}.npz") if find_spec("sentence_transformers") else None
     folder = options.data / name
     corpus = str((folder / "corpus.jsonl").resolve())
     rag("ingest", corpus, "--tenant", name, "--bot", "bench", "--profile", options.profile)
@@ -184,17 +183,19 @@ def measure(options: argparse.Namespace, name: str, minilm: Remembering | None) 
     scope = open_scope(database, name, "bench", options.profile)
     evalset = asked(load_evalset(folder, split="test"), options.queries)
     labels = labels_of(database, name, "bench", evalset)
-    with ways(database, minilm) as every:
+    with ways(database, minilm, options.k_in) as every:
         for way in every:  # models are loaded, and caches filled
             way.retriever.search("warm up", scope)
-        for query in evalset.queries:
+        for number, query in enumerate(evalset.queries):
             for way in every:
                 way.ask(query.id, query.text, scope, evalset.qrels[query.id], labels)
+            if minilm is not None and number % 10 == 9:
+                minilm.save()
         rows = [row(evalset, way) for way in every]
         if minilm is not None:
             minilm.save()
             few = asked(evalset, options.timed)
-            rows += timed(database, scope, few, labels, every[1]) if few.queries else []
+            rows += timed(database, scope, few, labels, every[1], options.k_in) if few.queries else []
     database.close()
     return rows
 
@@ -204,16 +205,16 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="folder that holds the collections")
     parser.add_argument("--collections", nargs="+", default=list(COLLECTIONS))
     parser.add_argument("--queries", type=int, default=100, help="of each collection, by a fixed seed")
+    parser.add_argument("--k-in", type=int, default=50, help="candidates that are reranked")
     parser.add_argument("--timed", type=int, default=10, help="of these, how many the MiniLM is timed with")
     parser.add_argument("--profile", default="static-256")
     options = parser.parse_args()
     os.environ.update(environment())
-    minilm = Remembering(HOME / "rerankers" / "minilm.npz") if find_spec("sentence_transformers") else None
-    if minilm is None:
+    if find_spec("sentence_transformers") is None:
         print("the MiniLM is left out: make install-local")
     columns = ["retriever", "queries", *_SHOWN, "p50 ms", "p95 ms", ""]
     for name in options.collections:
-        show(f"{name}, {options.profile}, {K_IN} candidates", columns, measure(options, name, minilm))
+        show(f"{name}, {options.profile}, {options.k_in} candidates", columns, measure(options, name))
 
 
 if __name__ == "__main__":
