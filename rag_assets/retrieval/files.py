@@ -37,6 +37,8 @@ from rag_assets.retrieval.retrievers import DenseRetriever, HybridRetriever, Lex
 from rag_assets.retrieval.rewriting import RewritingRetriever
 from rag_assets.store.database import Database
 
+_MOST_BYTES, _MOST_DEEP = 100_000, 50
+
 # What a `kind` makes. One that asks the database has a parameter `database`.
 KINDS: Mapping[str, Callable[..., Any]] = {
     "agentic": AgenticRetriever,
@@ -108,15 +110,34 @@ def read_retriever_file(path: Path) -> RetrieverFile:
         UsageError: it cannot be read, is no TOML, or is no retriever's.
     """
     try:
-        spec = tomllib.loads(path.read_text(encoding="utf-8"))
+        with path.open("rb") as file:
+            data = file.read(_MOST_BYTES + 1)
+        if len(data) > _MOST_BYTES:
+            raise UsageError(f"{path} is no file of a retriever: it has more than {_MOST_BYTES:,} bytes")
+        spec = tomllib.loads(data.decode("utf-8"))
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror or error}") from error
     except ValueError as error:  # bytes that are no UTF-8, or text that is no TOML
         raise UsageError(f"{path} is no TOML: {error}") from error
+    except RecursionError:
+        raise UsageError(f"{path}: its lists are nested too deep") from None
+    if _depth(spec) > _MOST_DEEP:
+        raise UsageError(f"{path}: its tables and lists are nested more than {_MOST_DEEP} deep")
     if "kind" not in spec:
         meant = next((f", did you mean kind for {name!r}?" for name in spec if _meant(name, {"kind": None})), "")
         raise UsageError(f"{path}: the file of a retriever says which kind it is{meant or ':'} One of {_listed(KINDS)}")
     return RetrieverFile(str(path), spec)
+
+
+def _depth(spec: Mapping[str, Any]) -> int:
+    """How many tables and lists lie in each other, at most."""
+    depth = 0
+    level: list[Any] = [spec]
+    while level:
+        inner = [one for part in level for one in (part.values() if isinstance(part, Mapping) else part)]
+        level = [one for one in inner if isinstance(one, Mapping | list)]
+        depth += 1
+    return depth
 
 
 def load_retriever(database: Database, path: str | Path) -> Retriever:

@@ -89,3 +89,22 @@ def test_a_part_that_cannot_run_on_this_machine_says_which_it_is(
     text = 'kind = "reranked"\n[retriever]\nkind = "hybrid"\n[reranker]\nkind = "cross_encoder"\n'
     with pytest.raises(EmbeddingError, match=r"retriever\.toml, reranker: .*pip install sentence-transformers"):
         load_retriever(database, written(tmp_path, text))
+
+
+TABLES = "\n".join(f"[{'.'.join(['retriever'] * depth)}]\nkind = 'timed'" for depth in range(1, 80))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('kind = "hybrid"\nx = ' + "[" * 5000 + "]" * 5000, "nested too deep"),
+        ("kind = 'timed'\n" + TABLES, "nested more than 50"),
+        ("#" * 200_000 + '\nkind = "hybrid"', "more than 100,000 bytes"),
+    ],
+    ids=["lists", "tables", "bytes"],
+)  # fmt: skip
+def test_a_file_that_is_huge_or_has_no_end_of_parts_is_refused(
+    database: Database, tmp_path: Path, text: str, said: str
+) -> None:
+    with pytest.raises(UsageError, match=f"retriever.toml.*{said}"):
+        load_retriever(database, written(tmp_path, text))
