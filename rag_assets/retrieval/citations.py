@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -22,6 +23,7 @@ _CLOSING = {
 _SENTENCE_END = re.compile(r"[.!?…](?=\s)|[。！？]|\n")
 _GAP = re.compile(r"\[?(?:\.\.\.|…)\]?")  # words that a quote leaves out
 _QUOTE_CHARS, _RANGE = 2_000, 50
+_BETWEEN = re.compile(r"[ \t,]*")  # citations that are one group
 _DIRECTLY = re.compile(r"[\s.,;:!?)。、，）]*")
 
 
@@ -83,7 +85,8 @@ def check_citations(
     marks = [(one.start(), one.end(), numbers) for one in _CITED.finditer(answer) if (numbers := _numbers(one[1]))]
     cited = tuple(dict.fromkeys(number for _, _, numbers in marks for number in numbers))
     folded: dict[int, Folded] = {}
-    quotes = [_checked(answer, start, end, marks, known, folded) for start, end in _quotes(answer)]
+    sentences = [one.span() for one in _SENTENCE_END.finditer(answer)]
+    quotes = [_checked(answer, start, end, marks, sentences, known, folded) for start, end in _quotes(answer)]
     there = tuple(number for number in cited if number in known)
     return CitationCheck(there, tuple(number for number in cited if number not in known), tuple(quotes))
 
@@ -127,8 +130,9 @@ def _quotes(answer: str) -> Iterator[tuple[int, int]]:
 
 
 def _closed(answer: str, start: int, closing: str) -> int | None:
-    paragraph = answer.find("\n\n", start)
-    last = min(len(answer) if paragraph < 0 else paragraph, start + _QUOTE_CHARS)
+    furthest = min(len(answer), start + _QUOTE_CHARS)
+    paragraph = answer.find("\n\n", start, furthest)
+    last = furthest if paragraph < 0 else paragraph
     ends = [end for one in closing if (end := answer.find(one, start, last)) >= 0]
     return min(ends, default=None)
 
@@ -141,12 +145,14 @@ def _checked(
     start: int,
     end: int,
     marks: Sequence[_Mark],
+    sentences: Sequence[tuple[int, int]],
     known: Mapping[int, RetrievalResult],
     folded: dict[int, Folded],
 ) -> Quote:
     text = answer[start:end]
-    within = [number for first, last, numbers in marks if start <= first and last <= end for number in numbers]
-    cited = tuple(dict.fromkeys([*within, *_near(answer, start - 1, end + 1, marks)]))
+    inside = marks[_first_from(marks, start) : _first_from(marks, end)]
+    within = [number for _, last, numbers in inside if last <= end for number in numbers]
+    cited = tuple(dict.fromkeys([*within, *_near(answer, start - 1, end + 1, marks, sentences)]))
     readings = [_parts(text), _parts(_CITED.sub("", text))] if within else [_parts(text)]
     for number in (*(one for one in cited if one in known), *(one for one in known if one not in cited)):
         if number not in folded:
@@ -158,39 +164,51 @@ def _checked(
     return Quote(text, start, end, cited, "nowhere" if cited else "uncited")
 
 
-def _near(answer: str, start: int, end: int, marks: Sequence[_Mark]) -> tuple[int, ...]:
-    """The numbers of citations that belong to what stands from `start` to `end`, its quotation marks included."""
+def _near(
+    answer: str, start: int, end: int, marks: Sequence[_Mark], sentences: Sequence[tuple[int, int]]
+) -> tuple[int, ...]:
+    """The numbers of citations that belong to what stands from `start` to `end`, its quotation marks included.
+    `sentences` are the ends of sentences, from and to."""
     directly = _after(end + len(_DIRECTLY.match(answer, end)[0]), answer, marks)  # type: ignore[index]
     if directly:
         return directly
-    stop = _SENTENCE_END.search(answer, end)
-    begins = [one.end() for one in _SENTENCE_END.finditer(answer, 0, start)]
-    first, last = (begins[-1] if begins else 0), (stop.end() if stop else len(answer))
-    following = next((one for one in marks if end <= one[0] < last), None)
-    before = next((one for one in reversed(marks) if first <= one[0] and one[1] <= start), None)
-    groups = [_after(following[0], answer, marks) if following else (), _group_before(before, answer, marks)]
+    stop = bisect_left(sentences, end, key=lambda one: one[0])
+    begin = bisect_right(sentences, start, key=lambda one: one[1]) - 1
+    first, last = (sentences[begin][1] if begin >= 0 else 0), [*sentences[stop : stop + 1], (0, len(answer))][0][1]
+    following = _first_from(marks, end)
+    before = bisect_right(marks, start, key=lambda mark: mark[1]) - 1
+    groups = [
+        _after(marks[following][0], answer, marks) if following < len(marks) and marks[following][0] < last else (),
+        _group_before(before, answer, marks) if before >= 0 and marks[before][0] >= first else (),
+    ]
     return tuple(dict.fromkeys(number for group in groups for number in group))
+
+
+def _first_from(marks: Sequence[_Mark], position: int) -> int:
+    """Which citation is the first that begins there or later."""
+    return bisect_left(marks, position, key=lambda mark: mark[0])
 
 
 def _after(position: int, answer: str, marks: Sequence[_Mark]) -> tuple[int, ...]:
     """The numbers of the citations that begin here, one after the other."""
     numbers: list[int] = []
-    for start, end, cited in marks:
-        if start == position:
-            numbers += cited
-            position = end + len(re.match(r"[ \t,]*", answer[end:])[0])  # type: ignore[index]
+    for place in range(_first_from(marks, position), len(marks)):
+        start, end, cited = marks[place]
+        if start != position:
+            break
+        numbers += cited
+        position = end + len(_BETWEEN.match(answer, end)[0])  # type: ignore[index]
     return tuple(numbers)
 
 
-def _group_before(last: _Mark | None, answer: str, marks: Sequence[_Mark]) -> tuple[int, ...]:
+def _group_before(last: int, answer: str, marks: Sequence[_Mark]) -> tuple[int, ...]:
     """The numbers of the citations that end with this one, one after the other."""
-    if last is None:
-        return ()
-    numbers, begins = list(last[2]), last[0]
-    for start, end, cited in reversed(marks):
-        if end <= begins and not answer[end:begins].strip(" \t,"):
-            numbers = [*cited, *numbers]
-            begins = start
+    begins, _, numbers = marks[last]
+    for place in range(last - 1, -1, -1):
+        start, end, cited = marks[place]
+        if answer[end:begins].strip(" \t,"):
+            break
+        numbers, begins = (*cited, *numbers), start
     return tuple(numbers)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from typing import Any
 
 import pytest
@@ -117,3 +118,12 @@ def test_no_answer_is_too_odd(answer: str) -> None:
 def test_a_wrong_argument_is_refused(answer: Any, passages: Any) -> None:
     with pytest.raises(InvalidArgument):
         check_citations(answer, passages)
+
+
+@pytest.mark.slow
+def test_an_answer_of_very_many_quotes_is_read_once_and_not_for_each_of_them() -> None:
+    started = time.monotonic()
+    found = check_citations('"five years" [1], "thirty days" [2]. ' * 20_000, PASSAGES)
+    assert len(found.quotes) == 40_000
+    assert found.holds
+    assert time.monotonic() - started < 90  # read for each, it took many minutes
