@@ -7,6 +7,7 @@ folder. Needs the extra `local`. torch takes seconds to import, so that it and i
 
 from __future__ import annotations
 
+import atexit
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 # Texts of one pass, sorted by length before: on a CPU large passes spend a quarter more on padding and gain nothing.
 _PASS_CPU, _PASS_GPU = 16, 64
+_LAST_PASS_S = 60.0  # how long a process that ends waits for a pass under way
 
 
 @dataclass(frozen=True)
@@ -132,7 +134,15 @@ def _load(name: str, device: str) -> _Loaded:
     """One copy of the weights in a process, however many profiles use them."""
     model = find_model(name, lambda source, local: _construct(name, source, usable_device(device), local))
     dimensions = model.get_embedding_dimension() or len(model.encode("size", show_progress_bar=False))
-    return _Loaded(model, _plain_tokenizer(name, model), dimensions)
+    loaded = _Loaded(model, _plain_tokenizer(name, model), dimensions)
+    end_between_passes(loaded.lock)
+    return loaded
+
+
+def end_between_passes(lock: Lock) -> None:
+    """Have the process end while nobody runs the model under this lock, and nobody start again. A thread that was not
+    waited for may still compute: it would meet the end of the interpreter inside torch, which aborts the process."""
+    atexit.register(lock.acquire, timeout=_LAST_PASS_S)
 
 
 def _construct(name: str, source: str, device: str, local: bool) -> SentenceTransformer:

@@ -13,7 +13,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from rag_assets.embedding.protocol import Caller
-from rag_assets.embedding.providers.local import usable_device, without_progress_bars
+from rag_assets.embedding.providers.local import end_between_passes, usable_device, without_progress_bars
 from rag_assets.embedding.providers.local_weights import check_installed, find_model
 from rag_assets.errors import EmbeddingError, TimeLimitReached
 from rag_assets.retrieval.arguments import check_text
@@ -120,7 +120,9 @@ class _Held:
 @cache
 def _load(name: str, device: str) -> _Loaded:
     """One copy of the weights in a process, however many rerankers use them."""
-    return _Loaded(find_model(name, lambda source, local: _construct(name, source, device, local), "reranker"))
+    loaded = _Loaded(find_model(name, lambda source, local: _construct(name, source, device, local), "reranker"))
+    end_between_passes(loaded.lock)
+    return loaded
 
 
 def _construct(name: str, source: str, device: str, local: bool) -> CrossEncoder:
