@@ -741,26 +741,37 @@ END $$;
 ALTER FUNCTION rag.listed_texts(is_dense boolean, profile rag.embedding_profiles, query_vector public.vector, query rag.lexical_query, depth integer, source_condition text, exact boolean, at_least integer) OWNER TO rag_search;
 
 CREATE FUNCTION rag.meets(value jsonb, operator text, wanted jsonb) RETURNS boolean
-    LANGUAGE sql STABLE PARALLEL SAFE
+    LANGUAGE plpgsql STABLE PARALLEL SAFE
     AS $$
-    SELECT CASE operator
-        WHEN 'exists' THEN (value IS NOT NULL AND value <> 'null') = wanted::boolean
-        WHEN 'equals' THEN EXISTS (SELECT FROM rag.values_of(value) v WHERE v = wanted #>> '{}')
-        WHEN 'in' THEN EXISTS (SELECT FROM rag.values_of(value) v JOIN rag.values_of(wanted) w ON v = w)
-        ELSE EXISTS (
-            SELECT FROM rag.values_of(value) v
-            WHERE CASE WHEN jsonb_typeof(wanted) = 'number' THEN CASE operator
-                           WHEN 'gt' THEN rag.as_number(v) > rag.as_number(wanted #>> '{}')
-                           WHEN 'gte' THEN rag.as_number(v) >= rag.as_number(wanted #>> '{}')
-                           WHEN 'lt' THEN rag.as_number(v) < rag.as_number(wanted #>> '{}')
-                           ELSE rag.as_number(v) <= rag.as_number(wanted #>> '{}') END
-                       ELSE CASE operator
-                           WHEN 'gt' THEN rag.as_time(v) > rag.as_time(wanted #>> '{}')
-                           WHEN 'gte' THEN rag.as_time(v) >= rag.as_time(wanted #>> '{}')
-                           WHEN 'lt' THEN rag.as_time(v) < rag.as_time(wanted #>> '{}')
-                           ELSE rag.as_time(v) <= rag.as_time(wanted #>> '{}') END END)
-    END
-$$;
+DECLARE
+    is_list boolean := coalesce(jsonb_typeof(value) = 'array', false);
+    given text := CASE WHEN NOT is_list THEN value #>> '{}' END;
+    asked text := wanted #>> '{}';
+BEGIN
+    IF operator = 'exists' THEN
+        RETURN (value IS NOT NULL AND value <> 'null') = wanted::boolean;
+    END IF;
+    IF is_list THEN
+        RETURN EXISTS (
+            SELECT FROM jsonb_array_elements(value) e WHERE rag.meets(to_jsonb(e #>> '{}'), operator, wanted));
+    END IF;
+    IF operator = 'equals' THEN
+        RETURN coalesce(given = asked, false);
+    END IF;
+    IF operator = 'in' THEN
+        RETURN coalesce(given IN (SELECT rag.values_of(wanted)), false);
+    END IF;
+    RETURN coalesce(CASE WHEN jsonb_typeof(wanted) = 'number' THEN CASE operator
+                             WHEN 'gt' THEN rag.as_number(given) > asked::numeric
+                             WHEN 'gte' THEN rag.as_number(given) >= asked::numeric
+                             WHEN 'lt' THEN rag.as_number(given) < asked::numeric
+                             ELSE rag.as_number(given) <= asked::numeric END
+                         ELSE CASE operator
+                             WHEN 'gt' THEN rag.as_time(given) > rag.as_time(asked)
+                             WHEN 'gte' THEN rag.as_time(given) >= rag.as_time(asked)
+                             WHEN 'lt' THEN rag.as_time(given) < rag.as_time(asked)
+                             ELSE rag.as_time(given) <= rag.as_time(asked) END END, false);
+END $$;
 
 ALTER FUNCTION rag.meets(value jsonb, operator text, wanted jsonb) OWNER TO rag_owner;
 
