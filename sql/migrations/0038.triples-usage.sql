@@ -25,7 +25,7 @@ BEGIN
     END LOOP;
     PERFORM set_config('rag.tenant', '', true);
 END $$;
-RESET ROLE;
+SET LOCAL ROLE rag_owner;
 
 ALTER TABLE rag.triple_answers DROP COLUMN error;
 ALTER TABLE rag.triple_answers ALTER COLUMN triples SET NOT NULL;
