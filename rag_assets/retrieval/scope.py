@@ -124,7 +124,8 @@ async def aopen_scope(
 
 
 def with_profile(scope: RetrievalScope, profile: str | None) -> Steps[RetrievalScope]:
-    """The same scope for another profile of its bot, by name; None: as it is. Nothing else of it changes.
+    """The same scope for another profile of its bot, by name; None: as it is. Who asks stays the same, and so does what
+    is shared; a scope of nothing but that has the bot's own space before it, which is where the profile lies.
 
     Raises:
         ProfileNotReady: the bot has no such profile that is ready.
@@ -135,6 +136,8 @@ def with_profile(scope: RetrievalScope, profile: str | None) -> Steps[RetrievalS
     opened = yield from _opening(scope.tenant_id, scope.bot_id, profile, scope.user_id, None)
     return replace(
         scope,
+        knowledge_space_id=opened.knowledge_space_id,
+        shared=scope.shared if opened.knowledge_space_id == scope.knowledge_space_id else opened.shared,
         profile_id=opened.profile_id,
         profile=opened.profile,
         origin=opened.origin,

@@ -24,12 +24,19 @@ from rag_assets.errors import (
     UnknownProfile,
 )
 from rag_assets.ingest.run import ingest
-from rag_assets.retrieval import DenseRetriever, HybridRetriever, LexicalRetriever, RetrievalScope, open_scope
+from rag_assets.retrieval import (
+    DenseRetriever,
+    DualRetriever,
+    HybridRetriever,
+    LexicalRetriever,
+    RetrievalScope,
+    open_scope,
+)
 from rag_assets.store.database import Database
 from rag_assets.store.profiles import add_spec
 from rag_assets.store.promotion import promote, roll_back, set_canary
 from rag_assets.store.tenants import list_tenants
-from tests.support.worlds import HASH_PROFILE, ingested
+from tests.support.worlds import HASH_PROFILE, ingested, write_files
 
 RETRIEVERS = (DenseRetriever, LexicalRetriever, HybridRetriever)
 FILES = {f"note{n}.md": f"# Note {n}\n\nThe {word} of pump {n} is checked weekly." for n, word in enumerate("abc")}
@@ -357,3 +364,18 @@ def test_an_ingest_with_a_profile_that_is_not_there_creates_nothing(world: Datab
     with pytest.raises(UnknownProfile):
         ingest(world, "new", "support", "nothing-like-it", [tmp_path])
     assert "new" not in list_tenants(world)
+
+
+def test_a_profile_named_by_a_bot_that_only_what_is_shared_serves_is_searched_in_the_bots_own_space(
+    world: Database, tmp_path: Path
+) -> None:
+    ingested(world, tmp_path / "own", "delta", {"hose.md": "The hose bends."})
+    shared = write_files(tmp_path / "shared", {"valve.md": "The valve bends."})
+    ingest(world, "delta", "support", HASH_PROFILE.name, [shared], visibility="tenant")
+    with world.work("delta", "support") as connection:
+        connection.execute("UPDATE rag.knowledge_spaces SET active_profile_id = NULL WHERE bot_id = 'support'")
+    scope = open_scope(world, "delta", "support")
+    both = DualRetriever(HybridRetriever(world), HybridRetriever(world), secondary_profile=HASH_PROFILE.name)
+    found = both.search("what bends", scope)
+    assert {one.source_name for one in found} == {"hose.md", "valve.md"}
+    assert next(one.index for one in found if one.source_name == "hose.md") == "secondary"
