@@ -2261,7 +2261,7 @@ CREATE TRIGGER changes_answers AFTER INSERT OR DELETE OR UPDATE ON rag.found_wei
 
 CREATE TRIGGER changes_answers AFTER UPDATE ON rag.index_state FOR EACH ROW EXECUTE FUNCTION rag.note_corpus_change('updated_at', 'recall_at_10');
 
-CREATE TRIGGER changes_answers AFTER DELETE OR UPDATE ON rag.knowledge_sources FOR EACH ROW EXECUTE FUNCTION rag.note_corpus_change('progress_percent', 'error_message', 'failed_stage', 'held_since', 'missing_since', 'updated_at');
+CREATE TRIGGER changes_answers AFTER DELETE OR UPDATE ON rag.knowledge_sources FOR EACH ROW EXECUTE FUNCTION rag.note_corpus_change('progress_percent', 'error_message', 'failed_stage', 'held_since', 'missing_since');
 
 CREATE TRIGGER changes_answers AFTER UPDATE ON rag.knowledge_spaces FOR EACH ROW EXECUTE FUNCTION rag.note_corpus_change();
 

@@ -173,6 +173,17 @@ def test_after_any_change_the_answer_is_the_one_that_the_database_gives(
         assert told(after) != before
 
 
+def test_a_source_that_is_chosen_by_when_it_was_changed_here_is_found_when_only_that_changes(
+    database: Database, root: Path
+) -> None:
+    cached, scope = CachedRetriever(LexicalRetriever(database)), open_scope(database, "acme", "support")
+    filters = {"since": "2099-01-01"}
+    assert len(cached.search(QUERY, scope, filters=filters)) == 0
+    with database.work("acme", "support") as connection:
+        connection.execute("UPDATE rag.knowledge_sources SET updated_at = '2099-06-01'")
+    assert len(cached.search(QUERY, scope, filters=filters)) > 0
+
+
 def test_a_change_that_is_taken_back_and_one_of_another_tenant_leave_answers_alone(
     database: Database, root: Path, tmp_path: Path
 ) -> None:
