@@ -13,7 +13,7 @@ from urllib.parse import quote
 from uuid import UUID
 
 from rag_assets.errors import InvalidArgument, alike, did_you_mean, shown
-from rag_assets.retrieval.limits import MAX_CONDITIONS, MAX_FILTER_CHARS
+from rag_assets.retrieval.limits import MAX_CONDITIONS, MAX_FILTER_CHARS, MAX_PREFIXES
 
 LISTS = (
     "source_ids", "source_names", "source_types", "locales", "content_types", "roots", "path_prefixes", "tags",
@@ -85,8 +85,12 @@ def _strings(name: str, value: object) -> list[str]:
         if not isinstance(item, str | UUID):
             raise _wrong(f"{name!r} must hold strings, got {shown(item)}")
         strings.append(item if isinstance(item, str) else str(item))
+    if name != "path_prefixes":
+        return strings
+    if len(strings) > MAX_PREFIXES:
+        raise _wrong(f"'path_prefixes' holds more than {MAX_PREFIXES:,} paths")
     # The address of a file is percent-encoded; people write a path as they see it.
-    return list(dict.fromkeys([*strings, *map(_encoded, strings)])) if name == "path_prefixes" else strings
+    return list(dict.fromkeys([*strings, *map(_encoded, strings)]))
 
 
 def _encoded(path: str) -> str:

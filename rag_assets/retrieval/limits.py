@@ -9,6 +9,7 @@ MAX_TOP_K = 1000
 MAX_QUERY_CHARS = 8_000  # more is a document, not a question
 MAX_FILTER_CHARS = 8_000_000  # as JSON, some 200,000 ids; 50 million took a search 10 s
 MAX_CONDITIONS = 100
+MAX_PREFIXES = 1_000  # each is compared with each source
 MAX_CANDIDATES = 1000
 MAX_WAIT_S = 3_600
 MAX_CONTEXT_TOKENS = 1_000_000
@@ -34,6 +35,7 @@ LIMITS = (
     Limit("`query`", 0, MAX_QUERY_CHARS, "characters", "cut"),
     Limit("`filters`", 0, MAX_FILTER_CHARS, "characters as JSON"),
     Limit("`where` of the filters", 0, MAX_CONDITIONS, "conditions"),
+    Limit("`path_prefixes` of the filters", 0, MAX_PREFIXES, "paths"),
     Limit("`candidates` of hybrid search", 1, MAX_CANDIDATES, "chunks of each list"),
     Limit("`k_in` and `k_out` of a reranked search", 1, MAX_TOP_K, "candidates"),
     Limit("`limit_s` of anything", 0, MAX_WAIT_S, "seconds, more than 0"),

@@ -57,6 +57,7 @@ TAKERS: dict[str, Callable[[Any], object]] = {
     "`query`": lambda length: clean_query("x" * length),
     "`filters`": _filters,
     "`where` of the filters": lambda count: check_filters({"where": {f"k{n}": {"exists": True} for n in range(count)}}),
+    "`path_prefixes` of the filters": lambda count: check_filters({"path_prefixes": ["x/"] * count}),
     "`candidates` of hybrid search": lambda value: HybridRetriever(AWAY, candidates=value),
     "`k_in` and `k_out` of a reranked search": lambda value: RerankedRetriever(INNER, _Reranker(), k_in=value, k_out=1),
     "`limit_s` of anything": lambda value: TimedRetriever(INNER, value or 1e-9),
