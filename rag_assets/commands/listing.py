@@ -188,7 +188,7 @@ _GROUPS: tuple[tuple[str, str, tuple[_Row, ...]], ...] = (  # name, summary, com
             (
                 "sweep",
                 "sweep:sweep",
-                "Measure every profile in every mode, side by side in one table. All runs are recorded.",
+                "Measure profiles in every mode, and by retrievers, side by side in one table. All runs are recorded.",
             ),
             (
                 "tune",

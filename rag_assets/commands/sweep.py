@@ -72,7 +72,7 @@ def sweep(
     ] = None,
     as_json: Json = False,
 ) -> CommandResult:  # fmt: skip
-    """Measure every profile in every mode and by every retriever, side by side in one table. All runs are recorded."""
+    """Measure profiles in every mode, and by retrievers, side by side in one table. All runs are recorded."""
     ways: list[tuple[Mode | None, RunSettings]] = [(mode.value, RunSettings()) for mode in modes or list(SearchMode)]
     ways += [(None, run_settings(None, path)) for path in retrievers or ()]
     rows: list[dict[str, Any]] = []

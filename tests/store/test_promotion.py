@@ -84,6 +84,7 @@ def judged(database: Database, candidate: str, baseline: str, outcome: str = "pa
                 "policy": Jsonb({}),
                 "criteria": Jsonb([{"name": "recall_gain", "passed": outcome == "passed", "reason": "gain too small"}]),
                 "outcome": outcome,
+                "asked_alike": True,
             },
         )
 

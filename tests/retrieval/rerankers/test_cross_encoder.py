@@ -18,33 +18,13 @@ from rag_assets.errors import EmbeddingError, InvalidArgument, InvalidProfile, P
 from rag_assets.retrieval import RerankedRetriever
 from rag_assets.retrieval.rerankers.cross_encoder import CrossEncoderReranker
 from tests.support.passages import SCOPE, Fixed, Search, awaited, blocking, result
+from tests.support.small_models import WORDS, small_cross_encoder
 
 needs_torch = [
     pytest.mark.slow,
     pytest.mark.skipif(find_spec("sentence_transformers") is None, reason="not installed: make install-local"),
 ]
-WORDS = ["pump", "valve", "warranty", "years", "five", "how", "long", "is", "the", "door", "week"]
 TEXTS = [" ".join(WORDS[number % 11 :] * (1 + number % 5)) for number in range(30)]
-
-
-def made(folder: Path, labels: int = 1, activation: str | None = None) -> Path:
-    """A BERT of 2 small layers, as sentence-transformers saves cross-encoders."""
-    import torch
-    from transformers import BertConfig, BertForSequenceClassification, BertTokenizerFast
-
-    torch.manual_seed(labels)
-    folder.mkdir()
-    vocabulary = folder / "vocab.txt"
-    vocabulary.write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]))
-    BertTokenizerFast(str(vocabulary), model_max_length=64).save_pretrained(folder)
-    config = BertConfig(
-        vocab_size=16, hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32,
-        max_position_embeddings=64, num_labels=labels, initializer_range=0.5,
-    )  # fmt: skip
-    if activation:
-        config.sentence_transformers = {"activation_fn": activation}
-    BertForSequenceClassification(config).save_pretrained(folder)
-    return folder
 
 
 def logits(folder: Path, query: str, texts: Sequence[str]) -> list[float]:
@@ -61,7 +41,7 @@ def logits(folder: Path, query: str, texts: Sequence[str]) -> list[float]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return made(tmp_path_factory.mktemp("models") / "tiny")
+    return small_cross_encoder(tmp_path_factory.mktemp("models") / "tiny")
 
 
 @pytest.fixture(autouse=True)
@@ -78,7 +58,7 @@ class TestWithTorch:
     ) -> None:
         import torch
 
-        own = made(tmp_path / "own", activation=activation)
+        own = small_cross_encoder(tmp_path / "own", activation=activation)
         scores: dict[Any, Any] = dict(CrossEncoderReranker(str(own)).score("how long", TEXTS, NOBODY).pairs)
         expected = torch.sigmoid(torch.tensor(logits(own, "how long", TEXTS))).tolist()
         assert sorted(scores) == list(range(30))
@@ -123,12 +103,12 @@ class TestWithTorch:
 
     def test_a_model_of_several_classes_is_no_reranker(self, tmp_path: Path) -> None:
         with pytest.raises(EmbeddingError, match="says 3 numbers of a passage"):
-            CrossEncoderReranker(str(made(tmp_path / "three", labels=3))).load()
+            CrossEncoderReranker(str(small_cross_encoder(tmp_path / "three", labels=3))).load()
 
     def test_a_folder_that_is_not_there_or_damaged_is_a_clear_error(self, tmp_path: Path) -> None:
         with pytest.raises(InvalidProfile, match="there is no such folder"):
             CrossEncoderReranker(str(tmp_path / "none")).load()
-        damaged = made(tmp_path / "damaged")
+        damaged = small_cross_encoder(tmp_path / "damaged")
         (damaged / "model.safetensors").unlink()
         with pytest.raises(EmbeddingError, match="could not be loaded from"):
             CrossEncoderReranker(str(damaged)).load()

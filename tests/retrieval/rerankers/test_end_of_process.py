@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.retrieval.rerankers.test_cross_encoder import made
+from tests.support.small_models import small_cross_encoder
 
 SCRIPT = """
 import sys, threading, time
@@ -37,7 +37,7 @@ print("the answer")
 @pytest.mark.skipif(find_spec("sentence_transformers") is None, reason="not installed: make install-local")
 @pytest.mark.parametrize("kind", ["cross", "bi"])
 def test_a_process_ends_with_its_own_exit_code_while_a_model_still_runs(tmp_path: Path, kind: str) -> None:
-    folder = str(made(tmp_path / "tiny"))
+    folder = str(small_cross_encoder(tmp_path / "tiny"))
     if kind == "bi":
         from sentence_transformers import SentenceTransformer
 

@@ -252,6 +252,6 @@ def test_a_file_makes_one(tmp_path: Path) -> None:
     assert made.database is database
     assert isinstance(made._retriever, HybridRetriever)
     path.write_text('kind = "reranked"\nreranker = "mini_lm"\n[retriever]\nkind = "hybrid"\n')
-    with pytest.raises(UsageError, match=r"retriever\.toml: reranker must be a reranker"):
+    with pytest.raises(UsageError, match=r"retriever\.toml, reranker: this is 'mini_lm', and has to be a reranker"):
         load_retriever(database, path)
     database.close()
