@@ -122,7 +122,8 @@ def _show_sources(console: Console, found: Sequence[Mapping[str, Any]], matching
     console.print(table)
     count = counted(len(found), "source")
     count = count if len(found) == matching else f"{len(found):,} of {counted(matching, 'source')}"
-    console.print(Text(f"{count} under: {printable(', '.join(roots))}" if roots else count, style="dim"), soft_wrap=True)
+    line = f"{count} under: {printable(', '.join(roots))}" if roots else count
+    console.print(Text(line, style="dim"), soft_wrap=True)
 
 
 def _place(source: Mapping[str, Any]) -> str:
