@@ -124,8 +124,8 @@ async def aopen_scope(
 
 
 def with_profile(scope: RetrievalScope, profile: str | None) -> Steps[RetrievalScope]:
-    """The same scope for another profile of its bot, by name; None: as it is. Who asks stays the same, and so does what
-    is shared; a scope of nothing but that has the bot's own space before it, which is where the profile lies.
+    """The same scope for another profile of its bot, by name; None: as it is. Who asks and where stays the
+    same; only a scope of nothing but what all bots share has the bot's own space before that, where the profile lies.
 
     Raises:
         ProfileNotReady: the bot has no such profile that is ready.
@@ -134,10 +134,13 @@ def with_profile(scope: RetrievalScope, profile: str | None) -> Steps[RetrievalS
     if profile is None:
         return scope
     opened = yield from _opening(scope.tenant_id, scope.bot_id, profile, scope.user_id, None)
+    space, shared = scope.knowledge_space_id, scope.shared
+    if opened.shared is not None and space == opened.shared.knowledge_space_id:
+        space, shared = opened.knowledge_space_id, opened.shared
     return replace(
         scope,
-        knowledge_space_id=opened.knowledge_space_id,
-        shared=scope.shared if opened.knowledge_space_id == scope.knowledge_space_id else opened.shared,
+        knowledge_space_id=space,
+        shared=shared,
         profile_id=opened.profile_id,
         profile=opened.profile,
         origin=opened.origin,
