@@ -149,8 +149,8 @@ def _write_junit(path: Path | None, verdict: Verdict, candidate: str) -> None:
 
 def _write_markdown(path: Path, plots: bool, found: GateOutcome, named: Mapping[str, Any], policy: GatePolicy) -> None:
     wanted = f"gain of {policy.min_recall_gain:.0%}" if policy.min_recall_gain is not None else "non-inferiority"
-    how = "" if found.candidate.retriever else "mode"
-    facts = tuple((name, str(named[name])) for name in ("tenant", "bot", how) if name)
+    told = ("tenant", "bot") if found.candidate.retriever else ("tenant", "bot", "mode")
+    facts = tuple((name, str(named[name])) for name in told)
     title = f"{found.candidate.name} beside {found.baseline.name}: {found.verdict.outcome}"
     facts += (("asked for", wanted), judged_fact(found.labels))
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -134,19 +134,9 @@ def with_profile(scope: RetrievalScope, profile: str | None) -> Steps[RetrievalS
     if profile is None:
         return scope
     opened = yield from _opening(scope.tenant_id, scope.bot_id, profile, scope.user_id, None)
-    space, shared = scope.knowledge_space_id, scope.shared
-    if opened.shared is not None and space == opened.shared.knowledge_space_id:
-        space, shared = opened.knowledge_space_id, opened.shared
-    return replace(
-        scope,
-        knowledge_space_id=space,
-        shared=shared,
-        profile_id=opened.profile_id,
-        profile=opened.profile,
-        origin=opened.origin,
-        dense_weight=opened.dense_weight,
-        floors=opened.floors,
-    )
+    if opened.shared is not None and scope.knowledge_space_id == opened.shared.knowledge_space_id:
+        return opened
+    return replace(opened, knowledge_space_id=scope.knowledge_space_id, shared=scope.shared)
 
 
 def _opening(

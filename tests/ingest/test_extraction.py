@@ -15,13 +15,11 @@ from rag_assets.retrieval import GraphRetriever, LexicalRetriever, open_scope
 from rag_assets.store.database import Database
 from rag_assets.store.erase import erase
 from rag_assets.store.retirement import drop_retired, retire
-from rag_assets.store.roots import add_root
-from rag_assets.store.tenants import add_tenant
 from tests.support.chat_server import ChatServer, chat_server, refuses, says
 from tests.support.extraction_world import SAID, ingested, profile_of, said, stored, thinks
 from tests.support.graph_world import FILES
 from tests.support.openai_server import error
-from tests.support.worlds import rewrite, write_files
+from tests.support.worlds import rewrite, rooted
 
 TOWN = "In which town is the maker of the Brimble valve?"
 
@@ -34,10 +32,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ChatServer]:
 
 @pytest.fixture
 def root(database: Database, tmp_path: Path) -> Path:
-    add_tenant(database, "acme", "support")
-    folder = write_files(tmp_path / "root", FILES)
-    add_root(database, "acme", "support", str(folder))
-    return folder
+    return rooted(database, tmp_path / "root", "acme", FILES)
 
 
 def test_what_a_model_finds_is_published_with_its_text_and_walked(

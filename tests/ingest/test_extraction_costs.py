@@ -17,13 +17,11 @@ from rag_assets.store.database import Database
 from rag_assets.store.limits import set_profile_settings, spent_usd
 from rag_assets.store.profiles import add_spec
 from rag_assets.store.refused import forget_refused_texts, try_again_now
-from rag_assets.store.roots import add_root
 from rag_assets.store.source_life import named_sources, source_life
-from rag_assets.store.tenants import add_tenant
 from tests.support.chat_server import ChatServer, chat_server, says
 from tests.support.extraction_world import SAID, ingested, profile_of, said, thinks
 from tests.support.graph_world import FILES
-from tests.support.worlds import write_files
+from tests.support.worlds import rooted
 
 PRICED = {"model": "gpt-5-mini"}  # $0.25 a million tokens read, and $2 written
 TOKENS, WRITTEN = 1000, 400  # of each answer
@@ -38,10 +36,7 @@ def server() -> Iterator[ChatServer]:
 
 @pytest.fixture
 def root(database: Database, tmp_path: Path) -> Path:
-    add_tenant(database, "acme", "support")
-    folder = write_files(tmp_path / "root", FILES)
-    add_root(database, "acme", "support", str(folder))
-    return folder
+    return rooted(database, tmp_path / "root", "acme", FILES)
 
 
 def planned(database: Database, profile: Any) -> tuple[Plan, Price]:

@@ -31,6 +31,13 @@ def write_files(folder: Path, files: Mapping[str, str]) -> Path:
     return folder
 
 
+def rooted(database: Database, folder: Path, tenant: str, files: Mapping[str, str], bot: str = "support") -> Path:
+    """The folder with these files, as the root of a tenant's one bot; nothing is ingested yet."""
+    add_tenant(database, tenant, bot)
+    add_root(database, tenant, bot, str(write_files(folder, files)))
+    return folder
+
+
 def ingested(
     database: Database,
     folder: Path,
@@ -40,8 +47,7 @@ def ingested(
     profile: str = "hash-64",
 ) -> IngestReport:
     """A tenant with one bot whose root holds these files, ingested with `profile`."""
-    add_tenant(database, tenant, bot)
-    add_root(database, tenant, bot, str(write_files(folder, files)))
+    rooted(database, folder, tenant, files, bot)
     return ingest(database, tenant, bot, profile)
 
 
