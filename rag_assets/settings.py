@@ -7,11 +7,10 @@ values. A variable that is blank counts as not set.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
-from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError, ValidationInfo
+from pydantic import AfterValidator, SecretStr, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
@@ -19,56 +18,23 @@ from rag_assets.addresses import AddressFault, database_address, http_address, s
 from rag_assets.errors import UsageError
 from rag_assets.homes import usable_home, usual_home
 from rag_assets.settings_page import Variable, described, page_of, strangers, variable_of
-
-_PACKAGE = Path(__file__).resolve().parent
-
-PLACES, PROVIDERS, BATCHES, PARSING, WEB, RUNNING = (
-    "Where things are",
-    "Embedding providers",
-    "Embedding by batch",
-    "Parsing files",
-    "Reading the web",
-    "Running",
+from rag_assets.settings_values import (
+    BATCHES,
+    OBSERVING,
+    PARSING,
+    PLACES,
+    PROVIDERS,
+    RUNNING,
+    WEB,
+    Flag,
+    Words,
+    address,
+    beside_database,
+    row,
+    storage_under_home,
 )
 
-
-def _row(name: str, default: Any, group: str, meaning: str, **more: Any) -> Any:
-    """A field of `Settings`.
-
-    Of `more`, `allowed` says what a value may be where type and bounds do not, and `unset` what holds while the
-    variable is not set where `default` does not; the rest is pydantic's.
-    """
-    extra = {"group": group, "allowed": more.pop("allowed", None), "unset": more.pop("unset", None)}
-    more["default_factory" if callable(default) else "default"] = default
-    return Field(validation_alias=name, description=meaning, json_schema_extra=extra, **more)
-
-
-def _storage_under_home(values: Mapping[str, Any]) -> str:
-    return str(values["home"] / "storage")
-
-
-def _address(check: Callable[[str], str]) -> AfterValidator:
-    return AfterValidator(lambda text: check(text) if text is not None else None)
-
-
-def _beside_database(text: str | None, info: ValidationInfo) -> str | None:
-    if text is not None and info.data.get("database_url", text) is None:
-        raise AddressFault("is a further login of the server that DATABASE_URL names, which is not set")
-    return text
-
-
-def _split(text: object) -> object:
-    return tuple(name.strip() for name in text.split(",") if name.strip()) if isinstance(text, str) else text
-
-
-def _zero_or_one(text: object) -> object:
-    # Pydantic takes yes, on, t and more for true, of which no page tells and another program may think otherwise.
-    if isinstance(text, str) and text not in ("0", "1"):
-        raise ValueError("neither 0 nor 1")
-    return text
-
-
-_Flag = Annotated[bool, BeforeValidator(_zero_or_one)]
+_PACKAGE = Path(__file__).resolve().parent
 
 
 class _Environment(PydanticBaseSettingsSource):
@@ -94,7 +60,7 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(frozen=True, populate_by_name=True, hide_input_in_errors=True)
 
-    home: Annotated[Path, AfterValidator(usable_home)] = _row(
+    home: Annotated[Path, AfterValidator(usable_home)] = row(
         "RAG_HOME",
         usual_home,
         PLACES,
@@ -102,7 +68,7 @@ class Settings(BaseSettings):
         allowed="a folder",
         unset="`.rag` in the working folder or the nearest one above it that has one, else the user's home",
     )
-    database_url: Annotated[str | None, _address(database_address)] = _row(
+    database_url: Annotated[str | None, address(database_address)] = row(
         "DATABASE_URL",
         None,
         PLACES,
@@ -110,7 +76,7 @@ class Settings(BaseSettings):
         unset="an embedded server under `RAG_HOME`",
         repr=False,
     )
-    app_database_url: Annotated[str | None, _address(database_address), AfterValidator(_beside_database)] = _row(
+    app_database_url: Annotated[str | None, address(database_address), AfterValidator(beside_database)] = row(
         "RAG_APP_DATABASE_URL",
         None,
         PLACES,
@@ -120,7 +86,7 @@ class Settings(BaseSettings):
         "login may do more",
         repr=False,
     )
-    ingest_database_url: Annotated[str | None, _address(database_address), AfterValidator(_beside_database)] = _row(
+    ingest_database_url: Annotated[str | None, address(database_address), AfterValidator(beside_database)] = row(
         "RAG_INGEST_DATABASE_URL",
         None,
         PLACES,
@@ -129,15 +95,15 @@ class Settings(BaseSettings):
         unset="`DATABASE_URL`",
         repr=False,
     )
-    storage: Annotated[str, _address(storage_address)] = _row(
+    storage: Annotated[str, address(storage_address)] = row(
         "RAG_STORAGE",
-        _storage_under_home,
+        storage_under_home,
         PLACES,
         "Base of the Parquet files between assets; a folder or any fsspec URL, such as `s3://bucket/rag`",
         unset="`storage` under `RAG_HOME`",
         repr=False,
     )
-    dagster_pg_url: Annotated[str | None, _address(sqlalchemy_address)] = _row(
+    dagster_pg_url: Annotated[str | None, address(sqlalchemy_address)] = row(
         "DAGSTER_PG_URL",
         None,
         PLACES,
@@ -146,33 +112,33 @@ class Settings(BaseSettings):
         repr=False,
     )
 
-    gemini_api_key: SecretStr | None = _row(
+    gemini_api_key: SecretStr | None = row(
         "GEMINI_API_KEY", None, PROVIDERS, "Key for Google's models, unless a profile names another variable"
     )
-    google_api_key: SecretStr | None = _row(
+    google_api_key: SecretStr | None = row(
         "GOOGLE_API_KEY", None, PROVIDERS, "The same, where `GEMINI_API_KEY` is not set"
     )
-    google_gemini_base_url: Annotated[str, _address(http_address)] = _row(
+    google_gemini_base_url: Annotated[str, address(http_address)] = row(
         "GOOGLE_GEMINI_BASE_URL",
         "https://generativelanguage.googleapis.com",
         PROVIDERS,
         "Address of Google's API",
         repr=False,
     )
-    openai_api_key: SecretStr | None = _row(
+    openai_api_key: SecretStr | None = row(
         "OPENAI_API_KEY",
         None,
         PROVIDERS,
         "Key for OpenAI, or for the server that `OPENAI_BASE_URL` names; never sent to another that a profile names",
     )
-    openai_base_url: Annotated[str, _address(http_address)] = _row(
+    openai_base_url: Annotated[str, address(http_address)] = row(
         "OPENAI_BASE_URL",
         "https://api.openai.com/v1",
         PROVIDERS,
         "Address of an OpenAI-compatible server, with its `/v1`, for profiles that name none",
         repr=False,
     )
-    provider_wait_s: float = _row(
+    provider_wait_s: float = row(
         "RAG_PROVIDER_WAIT_S",
         600.0,
         PROVIDERS,
@@ -180,7 +146,7 @@ class Settings(BaseSettings):
         gt=0,
         le=600,
     )
-    sensor_provider_wait_s: float = _row(
+    sensor_provider_wait_s: float = row(
         "RAG_SENSOR_PROVIDER_WAIT_S",
         20.0,
         PROVIDERS,
@@ -188,7 +154,7 @@ class Settings(BaseSettings):
         gt=0,
         le=600,
     )
-    device: str = _row(
+    device: str = row(
         "RAG_DEVICE",
         "auto",
         PROVIDERS,
@@ -197,17 +163,17 @@ class Settings(BaseSettings):
         allowed="auto, cpu, cuda, cuda:N or mps",
     )
 
-    batch_min_items: int = _row(
+    batch_min_items: int = row(
         "RAG_BATCH_MIN_ITEMS", 200, BATCHES, "Fewer missing texts than this are embedded at once", ge=1
     )
-    batch_job_items: int = _row(
+    batch_job_items: int = row(
         "RAG_BATCH_JOB_ITEMS",
         1000,
         BATCHES,
         "Texts of one job; in larger ones, results were seen to be mixed up",
         ge=1,
     )
-    batch_tokens: int = _row(
+    batch_tokens: int = row(
         "RAG_BATCH_TOKENS",
         500_000,
         BATCHES,
@@ -216,13 +182,13 @@ class Settings(BaseSettings):
         ge=1,
     )
 
-    parse_seconds: float = _row(
+    parse_seconds: float = row(
         "RAG_PARSE_SECONDS", 30.0, PARSING, "Seconds that reading one file may take", gt=0, lt=1e9
     )
-    parse_memory_mb: float = _row(
+    parse_memory_mb: float = row(
         "RAG_PARSE_MEMORY_MB", 1024.0, PARSING, "MiB that reading one file may take; enforced on Linux", gt=0, lt=1e9
     )
-    parse_env: Annotated[tuple[str, ...], BeforeValidator(_split)] = _row(
+    parse_env: Words = row(
         "RAG_PARSE_ENV",
         (),
         PARSING,
@@ -231,13 +197,13 @@ class Settings(BaseSettings):
         unset="none",
     )
 
-    allow_private_urls: _Flag = _row(
+    allow_private_urls: Flag = row(
         "RAG_ALLOW_PRIVATE_URLS", False, WEB, "Read pages at private addresses too: those of your own network"
     )
-    ignore_robots: _Flag = _row(
+    ignore_robots: Flag = row(
         "RAG_IGNORE_ROBOTS", False, WEB, "Read what a site's robots.txt closes to this program: your own site"
     )
-    fetch_seconds: float = _row(
+    fetch_seconds: float = row(
         "RAG_FETCH_SECONDS",
         120.0,
         WEB,
@@ -245,7 +211,7 @@ class Settings(BaseSettings):
         gt=0,
         lt=1e9,
     )
-    scan_seconds: float = _row(
+    scan_seconds: float = row(
         "RAG_SCAN_SECONDS",
         600.0,
         WEB,
@@ -254,7 +220,35 @@ class Settings(BaseSettings):
         lt=1e9,
     )
 
-    reread_days: int = _row(
+    otlp_endpoint: Annotated[str | None, address(http_address)] = row(
+        "OTEL_EXPORTER_OTLP_ENDPOINT",
+        None,
+        OBSERVING,
+        "Collector to which the HTTP service sends spans and metrics (OTLP over HTTP); an application sets up its own",
+        unset="none are sent",
+        repr=False,
+    )
+    metrics_tenants: Flag = row("RAG_METRICS_TENANTS", True, OBSERVING, "Tell tenant and bot in metrics")
+    search_log: Flag = row(
+        "RAG_SEARCH_LOG", False, OBSERVING, "Log each search as a line of JSON, by the logger `rag_assets.search`"
+    )
+    trace_queries: Flag = row(
+        "RAG_TRACE_QUERIES", False, OBSERVING, "Tell the text of a query, masked, in spans and lines of the log"
+    )
+    query_log: Flag = row("RAG_QUERY_LOG", False, OBSERVING, "Write each search, masked, to the query log")
+    query_log_days: int = row(
+        "RAG_QUERY_LOG_DAYS", 30, OBSERVING, "Days for which the query log is kept", ge=1, le=3650
+    )
+    query_log_mask: Words = row(
+        "RAG_QUERY_LOG_MASK",
+        (),
+        OBSERVING,
+        "Further forms of what is masked in the text of a query, such as `EMP-####`",
+        allowed="forms, separated by commas, in which # is any digit, ? any letter, and the rest is itself",
+        unset="none; e-mail addresses, numbers of phones, accounts and cards, and long numbers always are",
+    )
+
+    reread_days: int = row(
         "RAG_REREAD_DAYS",
         30,
         RUNNING,
@@ -262,7 +256,7 @@ class Settings(BaseSettings):
         ge=0,
         le=3650,
     )
-    embedding_pool: int | None = _row(
+    embedding_pool: int | None = row(
         "RAG_EMBEDDING_POOL",
         None,
         RUNNING,
@@ -271,7 +265,7 @@ class Settings(BaseSettings):
         ge=1,
         le=1000,
     )
-    dev_token: SecretStr | None = _row(
+    dev_token: SecretStr | None = row(
         "RAG_DEV_TOKEN",
         None,
         RUNNING,
@@ -280,7 +274,7 @@ class Settings(BaseSettings):
         allowed="at least 16 characters",
         min_length=16,
     )
-    dev_hosts: Annotated[tuple[str, ...], BeforeValidator(_split)] = _row(
+    dev_hosts: Words = row(
         "RAG_DEV_HOSTS",
         (),
         RUNNING,
@@ -288,14 +282,14 @@ class Settings(BaseSettings):
         allowed="names, separated by commas",
         unset="none",
     )
-    actor: str | None = _row(
+    actor: str | None = row(
         "RAG_ACTOR",
         None,
         RUNNING,
         "Who is written down in the audit of profiles as having promoted, rolled back or retired one",
         unset="the user of the operating system",
     )
-    debug: _Flag = _row("RAG_DEBUG", False, RUNNING, "Print where an error of `rag` comes from")
+    debug: Flag = row("RAG_DEBUG", False, RUNNING, "Print where an error of `rag` comes from")
 
     if not TYPE_CHECKING:
 

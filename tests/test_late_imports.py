@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from tests.support.imports import HOUSE, python_files
 
 EXTRA = "of an extra, which may not be installed, and takes seconds"
+TELEMETRY = "75 ms of each `rag search`, where nobody listens"
 LIBRARY = "loads the provider's library: 0.3 s"
 LATE = {
     ("rag_assets/__init__.py", "importlib"): "6 ms, which `import rag_assets` alone would wait for",
@@ -29,6 +30,10 @@ LATE = {
     ("rag_assets/embedding/providers/local.py", "transformers.utils"): EXTRA,
     ("rag_assets/embedding/providers/local_weights.py", "huggingface_hub"): "0.14 s where the model is here already",
     ("rag_assets/ingest/__init__.py", "rag_assets.ingest.run"): "its modules import the package",
+    ("rag_assets/observing/searches.py", "opentelemetry.trace"): TELEMETRY,
+    ("rag_assets/observing/started.py", "opentelemetry.exporter.otlp.proto.http.metric_exporter"): EXTRA,
+    ("rag_assets/observing/started.py", "opentelemetry.exporter.otlp.proto.http.trace_exporter"): EXTRA,
+    ("rag_assets/observing/telemetry.py", "opentelemetry"): TELEMETRY,
     ("rag_assets/retrieval/rerankers/cross_encoder.py", "sentence_transformers"): EXTRA,
     ("rag_assets/retrieval/rerankers/cross_encoder.py", "torch"): EXTRA,
     ("rag_assets/store/migrate.py", "yoyo"): "20 ms of every command, for what only a new database needs",

@@ -97,6 +97,7 @@ def search(
 def _told(found: Retrieval) -> dict[str, Any]:
     """What was found, as JSON."""
     return {
+        "query_id": str(found.query_id) if found.query_id else None,
         "rung": found.rung,
         "timings_ms": {stage: round(ms, 3) for stage, ms in found.timings_ms.items()},
         "results": [result.to_dict() for result in found],

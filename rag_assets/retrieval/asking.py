@@ -41,7 +41,8 @@ def ask_chat(
 
     arguments: dict[str, Any] = {"schema": schema, "max_tokens": max_tokens, "limit_s": limit_s}
     awaited: Any = getattr(chat, "acomplete", None)
-    asking = call(lambda: chat.complete(messages, **arguments), awaited and (lambda: awaited(messages, **arguments)))
+    work, later = lambda: chat.complete(messages, **arguments), awaited and (lambda: awaited(messages, **arguments))
+    asking = call(work, later, "chat", chat.name)
     (outcome,) = yield from together(Branch(asking, limit_s))
     spent = prompt_tokens(messages, form) + max_tokens
     try:

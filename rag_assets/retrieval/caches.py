@@ -165,7 +165,7 @@ class CachedRetriever(SteppedRetriever):
         query, top_k, filters = checked(query, scope, top_k, filters)
         started = time.perf_counter()
         # Read before the search: what is published meanwhile makes another version, and the answer is not used again.
-        ((row,),) = yield from ask(scope.settings, corpus_version(scope.tenant_id))
+        ((row,),) = yield from ask(scope.settings, corpus_version(scope.tenant_id), stage="cache")
         key = _key(_scope_text(scope), query, top_k, filters, [vars(turn) for turn in self.history])
         kept = self._results.get(scope.tenant_id, row.version, key) if row.version else None
         took = 1000 * (time.perf_counter() - started)
@@ -174,14 +174,18 @@ class CachedRetriever(SteppedRetriever):
             timings = {"embed": 0.0, "search": 0.0, "cache": took, "total": took}
             trace = (*found.trace, {"stage": "cache", "hit": True})
             return replace(found, timings_ms=timings, usage=None, trace=trace)
-        found = yield from self._with_vectors(steps_of(self._retriever, query, scope, top_k, filters))
+        known: list[bool] = []  # of each vector that was wanted, whether it was there
+        found = yield from self._with_vectors(steps_of(self._retriever, query, scope, top_k, filters), known)
         if row.version and found.degraded is None:
             packed = pickle.dumps(found)  # a copy: whoever gets an answer may change what is in it
             self._results.put(scope.tenant_id, row.version, key, packed, len(packed))
         timings = {**found.timings_ms, "cache": took, "total": found.timings_ms.get("total", 0.0) + took}
-        return replace(found, timings_ms=timings, trace=(*found.trace, {"stage": "cache", "hit": False}))
+        vectors = {"hits": known.count(True), "misses": known.count(False)}
+        return replace(
+            found, timings_ms=timings, trace=(*found.trace, {"stage": "cache", "hit": False, "vectors": vectors})
+        )
 
-    def _with_vectors(self, steps: Steps[Any]) -> Steps[Any]:
+    def _with_vectors(self, steps: Steps[Any], known: list[bool]) -> Steps[Any]:
         """The same steps, but for queries whose vectors are known."""
         answer: Any = None
         failure: Exception | None = None
@@ -192,19 +196,20 @@ class CachedRetriever(SteppedRetriever):
                 return done.value
             answer = failure = None
             try:
-                answer = yield from self._done(step)
+                answer = yield from self._done(step, known)
             except Exception as error:  # it belongs to whoever asked for the step
                 failure = error
 
-    def _done(self, step: Step) -> Steps[Any]:
+    def _done(self, step: Step, known: list[bool]) -> Steps[Any]:
         if isinstance(step, Together):
-            branches = [Branch(self._with_vectors(one.steps), one.limit_s) for one in step.branches]
+            branches = [Branch(self._with_vectors(one.steps, known), one.limit_s) for one in step.branches]
             return (yield replace(step, branches=branches))
         if not isinstance(step, Embed):
             return (yield step)
         whose = step.caller.tenant
         key = _key(whose, step.caller.bot, step.profile.model_dump_json(), step.text)
         vector = self._vectors.get(whose, "", key)
+        known.append(vector is not None)
         if vector is not None:
             return Embedded(vector, _nothing_used(step.caller))
         embedded: Embedded = yield step

@@ -89,7 +89,7 @@ class ExpandedRetriever(SteppedRetriever):
         texts = list(dict.fromkeys(span.text for span in spans.values()))
         profiles = [scope.profile_id, *([scope.shared.profile_id] if scope.shared else [])]
         statement = blocks_of(texts) if self._neighbours is None else chunks_of(texts, profiles)
-        (rows,) = yield from ask(scope.settings, statement)
+        (rows,) = yield from ask(scope.settings, statement, stage="expanded")
         parts: dict[Text, Parts] = {(row.source_id, row.version): row for row in rows}
         near: dict[int, list[int]] = {}
         for place, span in spans.items():
@@ -98,7 +98,7 @@ class ExpandedRetriever(SteppedRetriever):
         found = {n: _bounds(spans[n], parts[spans[n].text], some) for n, some in near.items() if some}
         if not found:
             return {}
-        (contents,) = yield from ask(scope.settings, texts_of(list(found.values())))
+        (contents,) = yield from ask(scope.settings, texts_of(list(found.values())), stage="expanded")
         around = {}
         for row in contents:
             place = list(found)[row.number - 1]

@@ -78,7 +78,7 @@ class GraphRetriever(SteppedRetriever):
         if not text:
             return [], 0.0
         request = GraphRequest(text, self._max_hops, self._beam, top_k, filters)
-        (rows,) = yield from ask(scope.settings, graph_statement(request))
+        (rows,) = yield from ask(scope.settings, graph_statement(request), stage="graph")
         return rows, 1000 * (time.perf_counter() - started)
 
 

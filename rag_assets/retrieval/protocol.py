@@ -10,6 +10,7 @@ from rag_assets.chat.protocol import ChatMessage, check_history
 from rag_assets.errors import InvalidArgument, ScopeError, shown
 from rag_assets.retrieval.arguments import MAX_TOP_K, check_whole, clean_query
 from rag_assets.retrieval.filters import check_filters
+from rag_assets.retrieval.observed import observed
 from rag_assets.retrieval.results import Retrieval
 from rag_assets.retrieval.scope import RetrievalScope
 from rag_assets.retrieval.steps import Steps, adrive, call, drive
@@ -83,13 +84,15 @@ class SteppedRetriever:
         self, query: str, scope: RetrievalScope, top_k: int = 8, filters: Mapping[str, Any] | None = None
     ) -> Retrieval:
         """See `Retriever.search`."""
-        return drive(self.database, self.steps(query, scope, top_k, filters))
+        with observed(self, query, scope, top_k, filters) as keep:
+            return keep(drive(self.database, self.steps(query, scope, top_k, filters)))
 
     async def asearch(
         self, query: str, scope: RetrievalScope, top_k: int = 8, filters: Mapping[str, Any] | None = None
     ) -> Retrieval:
         """See `Retriever.asearch`."""
-        return await adrive(self.database, self.steps(query, scope, top_k, filters))
+        with observed(self, query, scope, top_k, filters) as keep:
+            return keep(await adrive(self.database, self.steps(query, scope, top_k, filters)))
 
     def steps(
         self, query: str, scope: RetrievalScope, top_k: int = 8, filters: Mapping[str, Any] | None = None

@@ -83,7 +83,8 @@ class RerankedRetriever(SteppedRetriever):
         caller = Caller(scope.tenant_id, scope.bot_id, wait_s=self._limit_s)
         one = self._reranker
         awaited = getattr(one, "ascore", None)
-        asking = call(lambda: one.score(query, texts, caller), awaited and (lambda: awaited(query, texts, caller)))
+        work, later = lambda: one.score(query, texts, caller), awaited and (lambda: awaited(query, texts, caller))
+        asking = call(work, later, "rerank", one.name)
         (outcome,) = yield from together(Branch(asking, self._limit_s))
         return outcome
 

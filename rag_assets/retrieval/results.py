@@ -79,7 +79,8 @@ class Retrieval(Sequence[RetrievalResult]):
     `timings_ms` has `embed`, `search` and what further stages take: of what ran side by side the longest, of what ran
     one after another the sum; `total` is wall time. `trace` has what each stage did, in order and JSON-ready: `stage`
     names it, and the rest is the stage's own (a reranker's best score and how many it dropped; the rounds of an
-    agentic search).
+    agentic search). `query_id` names this search in spans, logs and the query log, and in what the application
+    reports of its answer; None where a retriever was asked within another one.
     """
 
     results: tuple[RetrievalResult, ...]
@@ -88,6 +89,7 @@ class Retrieval(Sequence[RetrievalResult]):
     usage: Usage | None = None
     trace: tuple[Mapping[str, Any], ...] = ()
     rung: Rung = "full"
+    query_id: UUID | None = None
 
     @overload
     def __getitem__(self, index: int) -> RetrievalResult: ...

@@ -22,10 +22,12 @@ from rag_assets.embedding.profiles import EmbeddingProfile
 from rag_assets.embedding.protocol import Caller, Embedded, Embedder
 from rag_assets.embedding.registry import embedder_for, loaded_embedder
 from rag_assets.errors import InvalidArgument, TimeLimitReached
+from rag_assets.observing.searches import is_traced, stage
 from rag_assets.store.database import Database
 from rag_assets.store.statements import Scope, Statement
 
 _T = TypeVar("_T")
+_PROVIDERS = {"google": "gcp.gemini", "openai-compatible": "openai"}  # as OpenTelemetry names them
 _WAITING_THREADS = 64  # they wait for a provider's answer; a local model gets a thread at a time from torch itself
 # Whether somebody still waits for what this thread does: an event for each branch that it is in, set when that is late.
 _LEFT_ALONE: contextvars.ContextVar[tuple[threading.Event, ...]] = contextvars.ContextVar("left_alone", default=())
@@ -38,6 +40,18 @@ class Embed:
     profile: EmbeddingProfile
     text: str
     caller: Caller
+    stage = "embed"
+
+    @property
+    def attributes(self) -> dict[str, str | int]:
+        """What its span says."""
+        provider = _PROVIDERS.get(self.profile.provider, self.profile.provider)
+        return {
+            "gen_ai.operation.name": "embeddings",
+            "gen_ai.provider.name": provider,
+            "gen_ai.request.model": self.profile.model,
+            "gen_ai.embeddings.dimension.count": self.profile.dimensions,
+        }
 
 
 @dataclass(frozen=True)
@@ -46,15 +60,31 @@ class Ask:
 
     scope: Scope
     statements: Sequence[Statement]
+    stage: str = "search"
+
+    @property
+    def attributes(self) -> dict[str, str | int]:
+        """What its span says."""
+        return {"db.system.name": "postgresql", "db.operation.name": "SELECT", "db.query.summary": f"rag {self.stage}"}
 
 
 @dataclass(frozen=True)
 class Call:
     """Do something that takes its time: a model computes, a server is asked. `awaited` does the same in a task; where
-    there is none, a thread does `work` for it."""
+    there is none, a thread does `work` for it. `stage` and `model` say what it is to whoever traces it."""
 
     work: Callable[[], Any]
     awaited: Callable[[], Awaitable[Any]] | None = None
+    stage: str = "call"
+    model: str | None = None
+
+    @property
+    def attributes(self) -> dict[str, str | int]:
+        """What its span says."""
+        if self.model is None:
+            return {}
+        operation = {"gen_ai.operation.name": "chat"} if self.stage == "chat" else {}
+        return {**operation, "gen_ai.request.model": self.model}
 
 
 @dataclass(frozen=True)
@@ -106,15 +136,20 @@ def embed(profile: EmbeddingProfile, text: str, caller: Caller) -> Steps[Embedde
     return embedded
 
 
-def ask(scope: Scope, *statements: Statement) -> Steps[list[list[Any]]]:
-    """The rows of each statement; see `Database.ask` for what it raises."""
-    rows: list[list[Any]] = yield Ask(scope, statements)
+def ask(scope: Scope, *statements: Statement, stage: str = "search") -> Steps[list[list[Any]]]:
+    """The rows of each statement; see `Database.ask` for what it raises. `stage` is for whoever traces it."""
+    rows: list[list[Any]] = yield Ask(scope, statements, stage)
     return rows
 
 
-def call(work: Callable[[], _T], awaited: Callable[[], Awaitable[_T]] | None = None) -> Steps[_T]:
-    """What `work` returns; it raises what that raises."""
-    value: _T = yield Call(work, awaited)
+def call(
+    work: Callable[[], _T],
+    awaited: Callable[[], Awaitable[_T]] | None = None,
+    stage: str = "call",
+    model: str | None = None,
+) -> Steps[_T]:
+    """What `work` returns; it raises what that raises. `stage` and `model` are for whoever traces it."""
+    value: _T = yield Call(work, awaited, stage, model)
     return value
 
 
@@ -192,6 +227,13 @@ def _require(database: Database | None) -> Database:
 
 
 def _do(database: Database | None, step: Step) -> Any:
+    if isinstance(step, Together) or not is_traced():
+        return _work(database, step)
+    with stage(step.stage, step.attributes):
+        return _work(database, step)
+
+
+def _work(database: Database | None, step: Step) -> Any:
     if isinstance(step, Ask):
         return _require(database).ask(step.scope, step.statements)
     if isinstance(step, Call):
@@ -202,6 +244,13 @@ def _do(database: Database | None, step: Step) -> Any:
 
 
 async def _ado(database: Database | None, step: Step) -> Any:
+    if isinstance(step, Together) or not is_traced():
+        return await _awork(database, step)
+    with stage(step.stage, step.attributes):
+        return await _awork(database, step)
+
+
+async def _awork(database: Database | None, step: Step) -> Any:
     if isinstance(step, Ask):
         return await _require(database).aask(step.scope, step.statements)
     if isinstance(step, Together):
@@ -217,7 +266,8 @@ async def _ado(database: Database | None, step: Step) -> Any:
         if embedder is not None and _is_instant(embedder):
             return embedder.embed_query(step.text, step.caller)
     # Weights are read, a model computes, or a provider is waited for, whose deadline is kept in any case.
-    return await asyncio.get_running_loop().run_in_executor(_threads(), _do, database, step)
+    context = contextvars.copy_context()  # a library's spans belong into this one's
+    return await asyncio.get_running_loop().run_in_executor(_threads(), context.run, _work, database, step)
 
 
 def _is_instant(embedder: Embedder) -> bool:
