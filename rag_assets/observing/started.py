@@ -85,7 +85,7 @@ def _collector(endpoint: str) -> tuple[SpanExporter, MetricReader]:
     except ImportError as error:
         raise UsageError(
             "OTEL_EXPORTER_OTLP_ENDPOINT is set, and the package that sends to it is not installed: "
-            "pip install 'rag-assets[otlp]'"
+            "pip install opentelemetry-exporter-otlp-proto-http"
         ) from error
     base = endpoint.rstrip("/")
     traces = read_variable("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") or f"{base}/v1/traces"
