@@ -230,7 +230,7 @@ class Settings(BaseSettings):
     )
     metrics_tenants: Flag = row("RAG_METRICS_TENANTS", True, OBSERVING, "Tell tenant and bot in metrics")
     search_log: Flag = row(
-        "RAG_SEARCH_LOG", False, OBSERVING, "Log each search as a line of JSON, by the logger `rag_assets.search`"
+        "RAG_SEARCH_LOG", False, OBSERVING, "Log each search as a line of JSON, by the logger named rag_assets.search"
     )
     trace_queries: Flag = row(
         "RAG_TRACE_QUERIES", False, OBSERVING, "Tell the text of a query, masked, in spans and lines of the log"
