@@ -40,6 +40,11 @@ _COMMANDS: tuple[_Row, ...] = (
     ),
     ("search", "search:search", "Search what a bot knows; nothing of another tenant or bot is ever returned."),
     (
+        "compare",
+        "compare:compare",
+        "Show two profiles or retrievers side by side, with what differs between their answers.",
+    ),
+    (
         "promote",
         "rollout:promote",
         "Let a candidate serve the bot, if the newest verdict on it has passed and still holds.",
