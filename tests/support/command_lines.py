@@ -15,7 +15,7 @@ _ENOUGH = {
     "file": __file__, "query": "x", "percent": "5", "provider": "google", "items": "3", "out": "report.md",
     "source": "x.md", "new": ".",
 }  # fmt: skip
-_NEEDED = {"tenant limit": ("provider", "items"), "root set": ("exclude",)}  # one of several is
+_NEEDED = {"tenant limit": ("provider", "items"), "root set": ("exclude",), "compare": ("first", "second")}  # one of several is
 
 
 def commands() -> Iterator[tuple[str, TyperCommand]]:
