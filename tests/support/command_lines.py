@@ -15,7 +15,8 @@ _ENOUGH = {
     "file": __file__, "query": "x", "percent": "5", "provider": "google", "items": "3", "out": "report.md",
     "source": "x.md", "new": ".",
 }  # fmt: skip
-_NEEDED = {"tenant limit": ("provider", "items"), "root set": ("exclude",), "compare": ("first", "second")}  # one of several is
+# Where one of several is needed, or all of them but for an option.
+_NEEDED = {"tenant limit": ("provider", "items"), "root set": ("exclude",), "compare": ("first", "second")}
 
 
 def commands() -> Iterator[tuple[str, TyperCommand]]:
