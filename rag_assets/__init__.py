@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rag_assets.documents.model import Block, Chunk, Document, Record
     from rag_assets.documents.ocr import register_ocr
     from rag_assets.documents.registry import register_parser
+    from rag_assets.doors.tools import AgentTools, make_tools
     from rag_assets.embedding.profiles import EmbeddingProfile, make_profile
     from rag_assets.errors import (
         ChatError,
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
         UnknownPath,
         UnknownProfile,
         UnknownRoot,
+        UnknownSource,
         UnknownTenant,
         UnsupportedFormat,
         UsageError,
@@ -87,6 +89,7 @@ if TYPE_CHECKING:
     from rag_assets.store.database import Database
 
 __all__ = [
+    "AgentTools",
     "AgenticRetriever",
     "Answer",
     "BiEncoderReranker",
@@ -158,6 +161,7 @@ __all__ = [
     "UnknownPath",
     "UnknownProfile",
     "UnknownRoot",
+    "UnknownSource",
     "UnknownTenant",
     "UnsupportedFormat",
     "UsageError",
@@ -171,6 +175,7 @@ __all__ = [
     "ingest",
     "load_retriever",
     "make_profile",
+    "make_tools",
     "open_scope",
     "parse_file",
     "register_ocr",
@@ -179,6 +184,7 @@ __all__ = [
 
 # Where each name is at home, but for the errors. `ingest` has its place in the package of that name, which is called.
 _HOMES = {
+    "AgentTools": "doors.tools",
     "AgenticRetriever": "retrieval.agentic",
     "Answer": "retrieval.answers",
     "BiEncoderReranker": "retrieval.rerankers.bi_encoder",
@@ -229,6 +235,7 @@ _HOMES = {
     "load_retriever": "retrieval.files",
     "import_triples": "ingest.triples",
     "make_profile": "embedding.profiles",
+    "make_tools": "doors.tools",
     "open_scope": "retrieval.scope",
     "parse_file": "documents.isolated",
     "register_ocr": "documents.ocr",

@@ -5,7 +5,7 @@ RagError
 │   ├── InvalidArgument   a value of the wrong kind or out of bounds, with the name of the argument
 │   │   ├── InvalidKey    a tenant, bot or profile key outside [a-z0-9][a-z0-9_-]{0,62}
 │   │   └── ScopeError    a retrieval without a valid scope; nothing was searched
-│   ├── UnknownTenant / UnknownBot / UnknownProfile / UnknownRoot / UnknownPath
+│   ├── UnknownTenant / UnknownBot / UnknownProfile / UnknownRoot / UnknownSource / UnknownPath
 │   └── InvalidProfile    a profile that could never be built
 ├── DatabaseRefused       a server, schema or role that this product must not run on
 ├── DatabaseUnavailable   no server could be reached or started
@@ -86,6 +86,10 @@ class UnknownProfile(UsageError):
 
 class UnknownRoot(UsageError):
     """The bot remembers no such source root."""
+
+
+class UnknownSource(UsageError):
+    """No such source in the scope, or nothing of it that is served."""
 
 
 class UnknownPath(UsageError):

@@ -265,6 +265,15 @@ class Settings(BaseSettings):
         ge=1,
         le=1000,
     )
+    mcp_token: SecretStr | None = row(
+        "RAG_MCP_TOKEN",
+        None,
+        RUNNING,
+        "Bearer token that `rag mcp --http` asks for",
+        unset="a new one at each start, which is printed",
+        allowed="at least 16 characters",
+        min_length=16,
+    )
     dev_token: SecretStr | None = row(
         "RAG_DEV_TOKEN",
         None,

@@ -1276,6 +1276,17 @@ GROUP BY c.source_id, c.version
 SELECT number, content FROM rag.texts_of_spans(
     %(sources)s::uuid[], %(versions)s::text[], %(firsts)s::int[], %(lasts)s::int[])
 
+-- served_text --
+-- A part of the text that a profile serves of a source; the first of the profiles that serves it.
+SELECT s.id AS source_id, s.name, s.external_id AS uri, s.canonical_url AS url, s.metadata, d.checksum AS version, d.title,
+       char_length(d.text) AS length, substring(d.text FROM %(start)s::int + 1 FOR %(chars)s::int) AS content
+FROM rag.source_profiles sp
+JOIN rag.knowledge_sources s ON s.id = sp.source_id
+JOIN rag.source_documents d ON d.source_id = sp.source_id AND d.checksum = sp.checksum
+WHERE sp.source_id = %(source)s AND sp.embedding_profile_id = ANY (%(profiles)s::bigint[]) AND sp.status = 'ready'
+ORDER BY array_position(%(profiles)s::bigint[], sp.embedding_profile_id)
+LIMIT 1
+
 -- erase_profiles --
 -- Retired ones included: their partitions hold rows until they are dropped.
 SELECT id FROM rag.embedding_profiles

@@ -8,8 +8,8 @@ import typer
 
 from rag_assets.commands.session import ready_database
 from rag_assets.commands.shell import note
+from rag_assets.hosts import is_loopback
 from rag_assets.launch.dev import address_of, serve, token_for
-from rag_assets.launch.webserver import is_loopback
 from rag_assets.settings import load_settings
 
 

@@ -39,6 +39,7 @@ _COMMANDS: tuple[_Row, ...] = (
         "Take one source out of all profiles of a bot now, and do not read it again until it changes.",
     ),
     ("search", "search:search", "Search what a bot knows; nothing of another tenant or bot is ever returned."),
+    ("mcp", "mcp:mcp", "Serve an agent the knowledge of one bot over the Model Context Protocol."),
     (
         "compare",
         "compare:compare",

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from rag_assets.commands.shell import note
-from rag_assets.errors import UnknownBot, UnknownTenant, UsageError, did_you_mean
+from rag_assets.errors import (
+    DatabaseFailed,
+    DatabaseRefused,
+    ProfileNotReady,
+    UnknownBot,
+    UnknownTenant,
+    UsageError,
+    did_you_mean,
+)
 from rag_assets.homes import has_database, looked_in, users_home
 from rag_assets.ingest.start import prepare
+from rag_assets.retrieval.scope import open_scope
 from rag_assets.settings import Settings, load_settings, read_variable, unknown_variables
 from rag_assets.store.database import Database, describe
 from rag_assets.store.profiles import get_spec
@@ -54,6 +63,41 @@ def ready_database(settings: Settings | None = None, *, makes_home: bool = False
         raise type(error)(f"{error} (looked in {describe(database.url)})") from error
     finally:
         database.close()
+
+
+@contextmanager
+def door_database(settings: Settings) -> Iterator[Database]:
+    """The database as it is, for a program that serves others: its searches go through a login that can do nothing
+    else, and nothing is migrated.
+
+    Raises:
+        UsageError: there is no home.
+        InvalidArgument: `DATABASE_URL` is no connection URL.
+        DatabaseUnavailable: the embedded server does not start.
+    """
+    if settings.database_url is None and not has_database(settings.home):
+        raise _no_home(settings)
+    database = Database.from_settings(settings)
+    try:
+        yield database
+    finally:
+        database.close()
+
+
+def opened_for_others(database: Database, tenant: str, bot: str, profile: str | None, user: str | None) -> None:
+    """Look whether there is something to serve, for whoever starts a program that serves it, and may know all names.
+
+    Raises:
+        UnknownTenant, UnknownBot, UnknownProfile: with the names that look like it, where this login may read them.
+        ProfileNotReady: there is nothing to search.
+        DatabaseUnavailable, DatabaseRefused: the database cannot be searched.
+    """
+    try:
+        open_scope(database, tenant, bot, profile, user)
+    except (UnknownBot, ProfileNotReady):
+        with suppress(DatabaseRefused, DatabaseFailed):  # a login for searches alone knows no other names
+            check_names(database, tenant, bot, profile)
+        raise
 
 
 def unknown_variable(name: str, meant: str | None) -> str:

@@ -1,0 +1,1 @@
+"""The doors: everything through which others reach the retrievers."""

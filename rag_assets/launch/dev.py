@@ -13,10 +13,10 @@ from pathlib import Path
 
 from rag_assets.children import start_python
 from rag_assets.errors import UsageError
+from rag_assets.hosts import is_loopback
 from rag_assets.launch.guard import LOGIN
 from rag_assets.launch.instance import dagster_environment, dagster_instance, refresh
 from rag_assets.launch.services import TOKEN
-from rag_assets.launch.webserver import is_loopback
 from rag_assets.settings import Settings
 
 _STOP_TIMEOUT_S = 60.0

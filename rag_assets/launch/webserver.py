@@ -14,6 +14,7 @@ from dagster._core.workspace.load_target import WorkspaceFileTarget
 from dagster_webserver.app import create_app_from_workspace_process_context
 
 from rag_assets.errors import UsageError
+from rag_assets.hosts import is_loopback
 from rag_assets.launch.guard import Guard, Rules
 from rag_assets.settings import Settings, load_settings
 
@@ -56,15 +57,6 @@ def rules_for(host: str, port: int, settings: Settings) -> Rules:
         names |= {name.lower() for name in (socket.gethostname(), socket.getfqdn())}
     written = frozenset(f"[{name}]" if ":" in name else name for name in names)
     return Rules(written, any_address=_is_any(host), token=token, cookie=f"rag_dev_{port}")
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches a server that listens on `host`."""
-    try:
-        found = {str(address[4][0]) for address in socket.getaddrinfo(host or None, None, flags=socket.AI_PASSIVE)}
-    except OSError:
-        return False
-    return all(ip_address(address.partition("%")[0]).is_loopback for address in found)
 
 
 def _is_any(host: str) -> bool:

@@ -114,7 +114,7 @@ class _Builder:
             if self._per_source is not None and of_source[one.source_id] >= self._per_source:
                 self._leave(one, "per_source")
                 continue
-            block = _block(len(self._blocks) + 1, one)
+            block = numbered(len(self._blocks) + 1, one)
             more = self._count(f"\n\n{block}")
             # Tokens may span what was counted apart: the sum is near, and the whole text decides.
             if tokens + more > self._max + 8 or self._count(self._text(block)) > self._max:
@@ -137,7 +137,8 @@ class _Builder:
         return "\n\n".join((INTRODUCTION, *self._blocks, *more))
 
 
-def _block(number: int, one: RetrievalResult) -> str:
+def numbered(number: int, one: RetrievalResult) -> str:
+    """A passage as a model reads it: its number and where it stands, and its lines, each quoted."""
     lines = [f"> {line}" if line else ">" for line in map(_quoted, one.content.splitlines())]
     return "\n".join([f"[{number}] {_header(one)}", *lines])
 

@@ -24,8 +24,9 @@ from websockets.exceptions import InvalidStatus
 from websockets.typing import Subprotocol
 
 from rag_assets.errors import UsageError
+from rag_assets.hosts import is_loopback
 from rag_assets.launch.guard import LOGIN, Guard, Rules
-from rag_assets.launch.webserver import is_loopback, rules_for
+from rag_assets.launch.webserver import rules_for
 from rag_assets.settings import Settings
 
 TOKEN = "a-token-that-nobody-guesses"

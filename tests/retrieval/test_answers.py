@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import threading
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from rag_assets.errors import DatabaseRefused, InvalidArgument, ScopeError, UnknownBot
@@ -33,6 +31,7 @@ from rag_assets.store.database import Database, ensure_database
 from rag_assets.store.migrate import migrate
 from rag_assets.store.profiles import add_spec
 from rag_assets.store.server import start_server, stop_server
+from tests.support.servers import take_down
 from tests.support.worlds import HASH_PROFILE, ingested
 
 FILES = {f"note{n}.md": f"# Note {n}\n\nThe valve of pump {n} is checked weekly." for n in range(6)}
@@ -203,7 +202,7 @@ def _storm(database: Database, home: Path, how: str) -> None:
     try:
         for _ in range(2):
             stop.wait(0.5)
-            _take_down(home, how)
+            take_down(home, how)
             stop.wait(1.0)
             start_server(home)
         stop.wait(1.0)
@@ -214,15 +213,3 @@ def _storm(database: Database, home: Path, how: str) -> None:
     assert faults == []
     assert {"full"} <= met <= {*kinds, "none"}
     assert answer(queries[0], scope, quoting, retriever=retriever).rung == "full"
-
-
-def _take_down(home: Path, how: str) -> None:
-    if how == "stopped":
-        stop_server(home)
-        return
-    for process in psutil.process_iter(["cmdline"]):
-        if str(home) in " ".join(process.info["cmdline"] or ()):
-            for one in [*process.children(), process]:
-                with contextlib.suppress(psutil.NoSuchProcess):
-                    one.kill()
-            psutil.wait_procs([process], timeout=30)

@@ -23,6 +23,7 @@ GROUND = {
     "errors",
     "faults",
     "homes",
+    "hosts",
     "keys",
     "printing",
     "private",

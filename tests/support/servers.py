@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+from pathlib import Path
+
+import psutil
 import psycopg
 from psycopg import sql
 
 from rag_assets.store.database import with_database
+from rag_assets.store.server import stop_server
 
 # What a server needs that outlives a crash, or a day.
 _SPARED = ("fsync", "synchronous_commit", "full_page_writes", "autovacuum")
@@ -32,3 +37,16 @@ def drop_database(server_url: str, name: str) -> None:
     """Take a database away, whoever is connected to it."""
     with psycopg.connect(server_url, autocommit=True) as connection:
         connection.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+def take_down(home: Path, how: str) -> None:
+    """End the server of a home: `stopped`, or `killed` with all its processes."""
+    if how == "stopped":
+        stop_server(home)
+        return
+    for process in psutil.process_iter(["cmdline"]):
+        if str(home) in " ".join(process.info["cmdline"] or ()):
+            for one in [*process.children(), process]:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    one.kill()
+            psutil.wait_procs([process], timeout=30)

@@ -1,0 +1,89 @@
+"""`rag mcp`."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Annotated
+
+import typer
+
+from rag_assets.commands.options import Bot, RetrieverFile, Tenant, key
+from rag_assets.commands.session import door_database, opened_for_others
+from rag_assets.commands.shell import note
+from rag_assets.doors.mcp.server import make_server
+from rag_assets.doors.mcp.serving import PATH, listening, serve_http, serve_stdio
+from rag_assets.doors.tools import make_tools
+from rag_assets.errors import UsageError
+from rag_assets.hosts import is_loopback
+from rag_assets.retrieval.files import load_retriever
+from rag_assets.settings import Settings, load_settings
+
+
+def mcp(
+    tenant: Tenant,
+    bot: Bot,
+    user: Annotated[
+        str | None, typer.Option(help="Whose private sources are searched too. (default: nobody's)", show_default=False)
+    ] = None,
+    profile: Annotated[
+        str | None,
+        typer.Option(
+            help="Profile to search. (default: the bot's active one)", show_default=False, callback=key("profile")
+        ),
+    ] = None,
+    http: Annotated[
+        int | None,
+        typer.Option(
+            metavar="PORT",
+            help="Serve over HTTP, with a bearer token, instead of stdin and stdout; 0 takes a free port.",
+            min=0,
+            max=65535,
+        ),
+    ] = None,
+    host: Annotated[str, typer.Option(help="With --http: the address to listen on.")] = "127.0.0.1",
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="With --http: a name that clients call this server by, as behind a proxy. May be repeated.",
+        ),
+    ] = None,
+    retriever: RetrieverFile = None,
+) -> int:
+    """Serve an agent the knowledge of one bot over the Model Context Protocol.
+
+    The tools are search and read_source. Tenant, bot and user are fixed here, and no client can change them. On stdin
+    and stdout it serves the program that starts it. With --http clients bring the token of RAG_MCP_TOKEN, or the one
+    that is printed.
+    """
+    if user == "":
+        raise UsageError("--user is empty; leave it out to serve without a user")
+    if http is None and (host != "127.0.0.1" or allow_host):
+        raise UsageError("--host and --allow-host go with --http")
+    if http is not None and not is_loopback(host) and not allow_host:
+        raise UsageError(f"others reach {host}: say with --allow-host by which name they call this server")
+    settings = load_settings()
+    with door_database(settings) as database:
+        opened_for_others(database, tenant, bot, profile, user)
+        made = load_retriever(database, retriever) if retriever else None
+        server = make_server(make_tools(database, tenant=tenant, bot=bot, user=user, profile=profile, retriever=made))
+        if http is None:
+            return serve_stdio(server, database)
+        listener = listening(host, http)
+        _tell_address(host, listener.getsockname()[1])
+        return serve_http(server, database, listener, _token(settings), allow_host or ())
+
+
+def _tell_address(host: str, port: int) -> None:
+    shown = f"[{host}]" if ":" in host else host
+    note(f"MCP server: http://{shown}:{port}{PATH} (Ctrl-C ends it)", "bold")
+    if not is_loopback(host):
+        note("What is sent is not encrypted: let a proxy with TLS stand in front, and listen on 127.0.0.1.")
+
+
+def _token(settings: Settings) -> str:
+    if settings.mcp_token:
+        return settings.mcp_token.get_secret_value()  # a secret of one's own is printed nowhere
+    token = secrets.token_urlsafe(32)
+    note(f"Bearer token: {token}")
+    return token
