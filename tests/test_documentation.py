@@ -15,7 +15,7 @@ from rag_assets.store.database import Database
 
 ROOT = Path(rag_assets.__file__).parents[1]
 RETRIEVERS = sorted((ROOT / "docs" / "retrieval").glob("*.md"))
-DOORS = [ROOT / "docs" / "doors" / name for name in ("langchain.md", "llamaindex.md")]
+DOORS = [ROOT / "docs" / "doors" / name for name in ("langchain.md", "llamaindex.md", "tools.md")]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *RETRIEVERS, *DOORS]
 # What is kept as the front door is, and stands beside it: these import what not everybody has.
 BESIDE = ("rag_assets.doors.langchain", "rag_assets.doors.llamaindex")

@@ -9,8 +9,8 @@ import typer
 
 from rag_assets.commands.options import Bot, RetrieverFile, Tenant, key
 from rag_assets.commands.session import door_database, opened_for_others
-from rag_assets.commands.shell import note
-from rag_assets.doors.mcp.server import make_server
+from rag_assets.commands.shell import CommandResult, note
+from rag_assets.doors.mcp.server import make_server, offered
 from rag_assets.doors.mcp.serving import PATH, listening, serve_http, serve_stdio
 from rag_assets.doors.tools import make_tools
 from rag_assets.errors import UsageError
@@ -49,7 +49,10 @@ def mcp(
         ),
     ] = None,
     retriever: RetrieverFile = None,
-) -> int:
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Serve nothing: print what would be served, as one JSON object on stdout.")
+    ] = False,
+) -> int | CommandResult:
     """Serve an agent the knowledge of one bot over the Model Context Protocol.
 
     The tools are search and read_source. Tenant, bot and user are fixed here, and no client can change them. On stdin
@@ -66,7 +69,18 @@ def mcp(
     with door_database(settings) as database:
         opened_for_others(database, tenant, bot, profile, user)
         made = load_retriever(database, retriever) if retriever else None
-        server = make_server(make_tools(database, tenant=tenant, bot=bot, user=user, profile=profile, retriever=made))
+        tools = make_tools(database, tenant=tenant, bot=bot, user=user, profile=profile, retriever=made)
+        if as_json:
+            names = [one.told.name for one in offered(tools)]
+            payload = {
+                "tenant": tenant,
+                "bot": bot,
+                "user": user,
+                "profile": tools.check().profile.name,
+                "tools": names,
+            }
+            return CommandResult(payload, lambda console: None)
+        server = make_server(offered(tools))
         if http is None:
             return serve_stdio(server, database)
         listener = listening(host, http)

@@ -77,7 +77,5 @@ def told_source(read: ServedText, start: int) -> Told:
         "content": read.content,
     }
     shown = RetrievalResult(read.source_id, read.source_id, told["name"], 0.0, read.content, 0, told["citation"])
-    more = f"The text goes on at start={end}." if end < read.length else "This is the end of the text."
-    return Told(
-        payload, "\n\n".join([READ_INTRODUCTION, numbered(1, shown), f"{more} It has {read.length} characters."])
-    )
+    more = f"The text goes on at start={end}." if end < read.length else "Nothing of the text follows."
+    return Told(payload, "\n\n".join([READ_INTRODUCTION, numbered(1, shown), more]))

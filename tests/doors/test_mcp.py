@@ -224,6 +224,9 @@ def test_what_cannot_be_served_is_said_at_the_start(world: Database, monkeypatch
         assert ended.stdout == ""
         assert said in ended.stderr
         assert "Traceback" not in ended.stderr
+    assert Rag().json("mcp", *SUPPORT, "--user", "ann") == {
+        "tenant": "alpha", "bot": "support", "user": "ann", "profile": "hash-64", "tools": ["search", "read_source"],
+    }  # fmt: skip
 
 
 def test_stdout_holds_messages_alone_and_an_end_of_stdin_ends_the_server(world: Database) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
@@ -42,20 +42,22 @@ class OfferedTool:
     work: Work
 
 
-def make_server(tools: AgentTools, *more: OfferedTool, limit_s: float = CALL_LIMIT_S) -> Server[Any]:
-    """A server of `search`, `read_source` and `more`. A call takes at most `limit_s` seconds."""
-    offered = {
-        one.told.name: one
-        for one in (OfferedTool(SEARCH, tools.atold_search), OfferedTool(READ_SOURCE, tools.atold_source), *more)
-    }
+def offered(tools: AgentTools) -> tuple[OfferedTool, ...]:
+    """The tools that only read."""
+    return OfferedTool(SEARCH, tools.atold_search), OfferedTool(READ_SOURCE, tools.atold_source)
+
+
+def make_server(tools: Sequence[OfferedTool], limit_s: float = CALL_LIMIT_S) -> Server[Any]:
+    """A server of these tools. A call takes at most `limit_s` seconds."""
+    known = {one.told.name: one for one in tools}
 
     async def list_tools(_context: ServerRequestContext[Any], _: PaginatedRequestParams | None) -> ListToolsResult:
-        return ListToolsResult(tools=[one.told for one in offered.values()])
+        return ListToolsResult(tools=[one.told for one in tools])
 
     async def call_tool(_context: ServerRequestContext[Any], asked: CallToolRequestParams) -> CallToolResult:
-        tool = offered.get(asked.name)
+        tool = known.get(asked.name)
         if tool is None:
-            raise MCPError(INVALID_PARAMS, f"no tool {shown(asked.name)}; there are: {', '.join(offered)}")
+            raise MCPError(INVALID_PARAMS, f"no tool {shown(asked.name)}; there are: {', '.join(known)}")
         return await _called(tool, asked.arguments or {}, limit_s)
 
     return Server(
