@@ -18,6 +18,7 @@ from rag_assets.addresses import AddressFault, database_address, http_address, s
 from rag_assets.errors import UsageError
 from rag_assets.homes import usable_home, usual_home
 from rag_assets.settings_page import Variable, described, page_of, strangers, variable_of
+from rag_assets.settings_serve import SERVING, ServeSettings
 from rag_assets.settings_values import (
     BATCHES,
     OBSERVING,
@@ -48,7 +49,7 @@ class _Environment(PydanticBaseSettingsSource):
         return {name: value for value, name, _ in values if value is not None}
 
 
-class Settings(BaseSettings):
+class Settings(ServeSettings, BaseSettings):
     """What the environment says, and defaults for the rest. `load_settings` makes one.
 
     Attributes with a meaning beyond their variable's:
@@ -367,8 +368,9 @@ def _said(variable: Variable, reason: object) -> str:
 
 
 def variables() -> list[Variable]:
-    """The table, in its order."""
-    return [described(name, field) for name, field in Settings.model_fields.items()]
+    """The table, group by group."""
+    every = [described(name, field) for name, field in Settings.model_fields.items()]
+    return sorted(every, key=lambda variable: variable.group == SERVING)  # a part of its own, and the last
 
 
 def markdown() -> str:

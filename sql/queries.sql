@@ -1847,3 +1847,43 @@ WHERE sp.embedding_profile_id = %(profile)s AND sp.source_id = t.source AND sp.s
 -- What a bot serves and is to be tried again later, in part.
 UPDATE rag.source_profiles SET next_try_at = now()
 WHERE tenant_id = %(tenant)s AND bot_id = %(bot)s AND status = 'ready' AND next_try_at > now()
+
+-- add_token --
+-- Of the token itself only the hash.
+INSERT INTO rag.api_tokens (tenant_id, bot_id, user_id, name, hash, may, expires_at)
+VALUES (%(tenant)s, %(bot)s, %(user)s, %(name)s, %(hash)s, %(may)s, now() + %(lives)s::interval)
+RETURNING id, created_at, expires_at
+
+-- list_tokens --
+-- Of a tenant, or of one bot, oldest first, and no secret.
+SELECT id, tenant_id AS tenant, bot_id AS bot, user_id AS user, name, may,
+       CASE WHEN revoked_at IS NOT NULL THEN 'revoked' WHEN expires_at <= now() THEN 'expired' ELSE 'active' END AS state,
+       expires_at, revoked_at, created_at, actor
+FROM rag.api_tokens
+WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
+ORDER BY created_at, id
+
+-- revoke_token --
+-- From now on; one that was revoked before stays as it was.
+UPDATE rag.api_tokens SET revoked_at = now() WHERE id = %(id)s AND revoked_at IS NULL RETURNING revoked_at
+
+-- own_token --
+-- The tenant's token of this hash.
+SELECT id FROM rag.api_tokens WHERE hash = %(hash)s
+
+-- token_of --
+-- Whose token has this hash. It happens in the function, before there is a scope.
+SELECT * FROM rag.token_of(%(hash)s)
+
+-- visible_sources --
+-- What a scope may see of its own space and of what all bots share, by id, from one on; the profiles are those of the
+-- scope.
+SELECT s.id, s.name, s.source_type, s.content_type, s.locale, s.status, s.external_id, s.canonical_url AS url,
+       CASE WHEN s.scope_type = 'user' THEN 'user' WHEN s.bot_id = rag.scope_bot() THEN 'bot' ELSE 'tenant' END AS space,
+       s.error_message AS error, s.created_at, s.updated_at,
+       sp.status AS published, coalesce(sp.chunk_count, 0) AS chunks, sp.checksum = s.checksum AS up_to_date
+FROM rag.knowledge_sources s
+LEFT JOIN rag.source_profiles sp ON sp.source_id = s.id AND sp.embedding_profile_id = ANY(%(profiles)s)
+WHERE s.status <> 'deleted' AND (%(id)s::uuid IS NULL OR s.id = %(id)s) AND (%(after)s::uuid IS NULL OR s.id > %(after)s)
+  AND (%(status)s::text IS NULL OR s.status = %(status)s)
+ORDER BY s.id LIMIT %(limit)s

@@ -1366,6 +1366,17 @@ $$;
 
 ALTER FUNCTION rag.texts_of_spans(sources uuid[], versions text[], firsts integer[], lasts integer[]) OWNER TO rag_owner;
 
+CREATE FUNCTION rag.token_of(token_hash bytea) RETURNS TABLE(id uuid, tenant text, bot text, user_id text, may text[], is_revoked boolean, is_expired boolean, expires_at timestamp with time zone)
+    LANGUAGE sql STABLE SECURITY DEFINER
+    SET search_path TO 'rag', 'public', 'pg_temp'
+    AS $$
+    SELECT t.id, t.tenant_id::text, t.bot_id::text, t.user_id, t.may, t.revoked_at IS NOT NULL,
+           coalesce(t.expires_at <= now(), false), t.expires_at
+    FROM rag.api_tokens t WHERE t.hash = token_hash
+$$;
+
+ALTER FUNCTION rag.token_of(token_hash bytea) OWNER TO rag_search;
+
 CREATE FUNCTION rag.triple_condition(profile rag.embedding_profiles, source_condition text) RETURNS text
     LANGUAGE sql IMMUTABLE
     RETURN format('c.knowledge_space_id = %1$L AND c.tenant_id = %2$L
@@ -1430,6 +1441,28 @@ CREATE TABLE rag._yoyo_version (
 );
 
 ALTER TABLE rag._yoyo_version OWNER TO rag_owner;
+
+CREATE TABLE rag.api_tokens (
+    id uuid DEFAULT gen_random_uuid() NOT NULL,
+    tenant_id rag.key NOT NULL,
+    bot_id rag.key NOT NULL,
+    user_id text,
+    name text NOT NULL,
+    hash bytea NOT NULL,
+    may text[] NOT NULL,
+    expires_at timestamp with time zone,
+    revoked_at timestamp with time zone,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    actor text DEFAULT COALESCE(NULLIF(current_setting('rag.actor'::text, true), ''::text), (SESSION_USER)::text) NOT NULL,
+    CONSTRAINT api_tokens_hash_check CHECK ((octet_length(hash) = 32)),
+    CONSTRAINT api_tokens_may_check CHECK (((may <@ ARRAY['search'::text, 'feedback'::text, 'push'::text]) AND (cardinality(may) > 0))),
+    CONSTRAINT api_tokens_name_check CHECK (((length(name) >= 1) AND (length(name) <= 100))),
+    CONSTRAINT api_tokens_user_id_check CHECK ((user_id <> ''::text))
+);
+
+ALTER TABLE ONLY rag.api_tokens FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE rag.api_tokens OWNER TO rag_owner;
 
 CREATE TABLE rag.bots (
     tenant_id rag.key NOT NULL,
@@ -2076,6 +2109,12 @@ ALTER TABLE ONLY rag._yoyo_migration
 ALTER TABLE ONLY rag._yoyo_version
     ADD CONSTRAINT _yoyo_version_pkey PRIMARY KEY (version);
 
+ALTER TABLE ONLY rag.api_tokens
+    ADD CONSTRAINT api_tokens_hash_key UNIQUE (hash);
+
+ALTER TABLE ONLY rag.api_tokens
+    ADD CONSTRAINT api_tokens_pkey PRIMARY KEY (id);
+
 ALTER TABLE ONLY rag.bots
     ADD CONSTRAINT bots_pkey PRIMARY KEY (tenant_id, id);
 
@@ -2205,6 +2244,8 @@ ALTER TABLE ONLY rag.work_attempts
 ALTER TABLE ONLY rag.yoyo_lock
     ADD CONSTRAINT yoyo_lock_pkey PRIMARY KEY (locked);
 
+CREATE UNIQUE INDEX api_tokens_name ON rag.api_tokens USING btree (tenant_id, name) WHERE (revoked_at IS NULL);
+
 CREATE INDEX corpus_changes_tenant ON rag.corpus_changes USING btree (tenant_id, changed_at);
 
 CREATE INDEX embedding_job_items_hash ON rag.embedding_job_items USING btree (tenant_id, content_hash);
@@ -2282,6 +2323,9 @@ CREATE TRIGGER knowledge_sources_root BEFORE INSERT OR UPDATE OF root_id ON rag.
 CREATE TRIGGER source_files_visibility AFTER INSERT ON rag.source_files REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION rag.lead_files();
 
 CREATE TRIGGER source_roots_visibility AFTER UPDATE OF options ON rag.source_roots FOR EACH ROW WHEN ((((old.options -> 'visibility'::text) IS DISTINCT FROM (new.options -> 'visibility'::text)) OR ((old.options -> 'user'::text) IS DISTINCT FROM (new.options -> 'user'::text)))) EXECUTE FUNCTION rag.lead_sources();
+
+ALTER TABLE ONLY rag.api_tokens
+    ADD CONSTRAINT api_tokens_tenant_id_bot_id_fkey FOREIGN KEY (tenant_id, bot_id) REFERENCES rag.bots(tenant_id, id);
 
 ALTER TABLE ONLY rag.bots
     ADD CONSTRAINT bots_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES rag.tenants(id);
@@ -2397,6 +2441,8 @@ ALTER TABLE ONLY rag.tuned_weights
 ALTER TABLE ONLY rag.work_attempts
     ADD CONSTRAINT work_attempts_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES rag.tenants(id);
 
+ALTER TABLE rag.api_tokens ENABLE ROW LEVEL SECURITY;
+
 CREATE POLICY app ON rag.corpus_changes FOR SELECT TO rag_app USING (((tenant_id)::text = rag.scope_tenant()));
 
 CREATE POLICY app ON rag.embedding_profiles FOR SELECT TO rag_app USING ((((tenant_id)::text = rag.scope_tenant()) AND ((bot_id)::text = rag.scope_bot())));
@@ -2482,6 +2528,8 @@ ALTER TABLE rag.found_weights ENABLE ROW LEVEL SECURITY;
 ALTER TABLE rag.gate_verdicts ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE rag.index_state ENABLE ROW LEVEL SECURITY;
+
+CREATE POLICY ingest ON rag.api_tokens TO rag_ingest USING (((tenant_id)::text = rag.scope_tenant())) WITH CHECK (((tenant_id)::text = rag.scope_tenant()));
 
 CREATE POLICY ingest ON rag.bots TO rag_ingest USING (((tenant_id)::text = rag.scope_tenant())) WITH CHECK (((tenant_id)::text = rag.scope_tenant()));
 
@@ -2586,6 +2634,8 @@ ALTER TABLE rag.rate_limits ENABLE ROW LEVEL SECURITY;
 ALTER TABLE rag.rate_requests ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE rag.refused_texts ENABLE ROW LEVEL SECURITY;
+
+CREATE POLICY search ON rag.api_tokens FOR SELECT TO rag_search USING (true);
 
 CREATE POLICY search ON rag.embedding_profiles FOR SELECT TO rag_search USING (true);
 
@@ -2724,10 +2774,16 @@ GRANT ALL ON FUNCTION rag.take_turn(my_ticket bigint, my_provider text, my_model
 REVOKE ALL ON FUNCTION rag.tenants_with_open_jobs() FROM PUBLIC;
 GRANT ALL ON FUNCTION rag.tenants_with_open_jobs() TO rag_ingest;
 
+REVOKE ALL ON FUNCTION rag.token_of(token_hash bytea) FROM PUBLIC;
+GRANT ALL ON FUNCTION rag.token_of(token_hash bytea) TO rag_app;
+
 REVOKE ALL ON FUNCTION rag.triple_condition(profile rag.embedding_profiles, source_condition text) FROM PUBLIC;
 GRANT ALL ON FUNCTION rag.triple_condition(profile rag.embedding_profiles, source_condition text) TO rag_search;
 
 GRANT ALL ON FUNCTION rag.wrong_filters(filters jsonb) TO rag_search;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.api_tokens TO rag_ingest;
+GRANT SELECT ON TABLE rag.api_tokens TO rag_search;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.bots TO rag_ingest;
 

@@ -71,6 +71,11 @@ _COMMANDS: tuple[_Row, ...] = (
         "completion:completion",
         "Print, or install, what makes a shell complete commands and options with the tab key.",
     ),
+    (
+        "serve",
+        "serve:serve",
+        "Answer searches over HTTP, each with a token of `rag token add`; Ctrl-C ends it.",
+    ),
     ("dev", "dev:dev", "Run the Dagster UI and daemon, with the database up and the sensors on; Ctrl-C ends it."),
 )
 _GROUPS: tuple[tuple[str, str, tuple[_Row, ...]], ...] = (  # name, summary, commands
@@ -163,6 +168,28 @@ _GROUPS: tuple[tuple[str, str, tuple[_Row, ...]], ...] = (  # name, summary, com
                 "limit",
                 "limits:profile_limit",
                 "Set what a profile may cost and how its documents are sent; without an option, show it.",
+            ),
+        ),
+    ),
+    (
+        "token",
+        "Tokens of `rag serve`: who may come in, as which bot of which tenant, and what they may do.",
+        (
+            (
+                "add",
+                "tokens:add",
+                "Make a token for `rag serve`: whoever has it asks as one bot of one tenant. It is shown once.",
+            ),
+            (
+                "list",
+                "tokens:list_command",
+                "List tokens, with what each may do, and whether it is active, expired or revoked. None is shown "
+                "itself.",
+            ),
+            (
+                "revoke",
+                "tokens:revoke",
+                "Take a token back: it is refused from now on, by servers that run within 5 seconds.",
             ),
         ),
     ),

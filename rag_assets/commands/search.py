@@ -90,20 +90,8 @@ def search(
         "mode": None if retriever else mode.value,
         "retriever": str(retriever) if retriever else None,
     }
-    payload = {**asked, **_told(found)}
+    payload = {**asked, **found.to_dict()}
     return CommandResult(payload, lambda console: show_results(console, query, name, how, found))
-
-
-def _told(found: Retrieval) -> dict[str, Any]:
-    """What was found, as JSON."""
-    return {
-        "query_id": str(found.query_id) if found.query_id else None,
-        "rung": found.rung,
-        "timings_ms": {stage: round(ms, 3) for stage, ms in found.timings_ms.items()},
-        "results": [result.to_dict() for result in found],
-        "degraded": found.degraded,
-        "trace": [dict(step) for step in found.trace],
-    }
 
 
 def _check(query: str, user: str | None, retriever: Path | None, copies: bool, mode: SearchMode | None) -> None:

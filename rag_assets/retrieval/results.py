@@ -101,6 +101,17 @@ class Retrieval(Sequence[RetrievalResult]):
     def __len__(self) -> int:
         return len(self.results)
 
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {
+            "query_id": str(self.query_id) if self.query_id else None,
+            "rung": self.rung,
+            "timings_ms": {stage: round(ms, 3) for stage, ms in self.timings_ms.items()},
+            "results": [result.to_dict() for result in self],
+            "degraded": self.degraded,
+            "trace": [dict(step) for step in self.trace],
+        }
+
 
 def joined(*reasons: str | None) -> str | None:
     """What several stages say in `degraded`, as one text; None where none says anything."""

@@ -30,6 +30,7 @@ GROUND = {
     "progress",
     "settings",
     "settings_page",
+    "settings_serve",
     "settings_values",
 }
 _FRONT_DOOR = "__init__"  # names what it offers, and loads it when it is asked for

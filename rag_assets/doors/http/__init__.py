@@ -1,0 +1,1 @@
+"""`rag serve`: searches over HTTP, each with a token that stands for one scope."""

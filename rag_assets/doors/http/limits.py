@@ -1,0 +1,68 @@
+"""What the HTTP door lets in at once, and how long it waits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rag_assets.settings import Settings
+
+MAX_BODY_BYTES = 1_000_000
+BODY_SECONDS = 10.0  # from the head of a request to the end of its body
+HEAD_SECONDS = 10.0  # for the head of a request
+IDLE_SECONDS = 30.0  # between two requests of a connection
+MAX_HEAD_BYTES = 65_536
+MAX_CONNECTIONS = 1_000
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What an operator may set.
+
+    Attributes:
+        rate: requests a second of one token; twice as many at once.
+        seconds: that a request may take once its body is there.
+        concurrent: requests that are answered at a time; more are sent away.
+        hosts: names that a request may be sent to, in lower case and without port; empty for any.
+        origins: pages whose requests are let in, as browsers name them in `Origin`.
+        proxies: addresses of proxies whose `X-Forwarded-For` is believed.
+    """
+
+    rate: float = 100.0
+    seconds: float = 30.0
+    concurrent: int = 64
+    hosts: tuple[str, ...] = ()
+    origins: tuple[str, ...] = ()
+    proxies: tuple[str, ...] = ("127.0.0.1", "::1")
+
+    @classmethod
+    def from_settings(cls, settings: Settings) -> Limits:
+        """What the environment says."""
+        return cls(
+            rate=settings.serve_rate,
+            seconds=settings.serve_seconds,
+            concurrent=settings.serve_concurrent,
+            hosts=tuple(name.lower() for name in settings.serve_hosts),
+            origins=settings.serve_origins,
+            proxies=settings.serve_proxies,
+        )
+
+
+@dataclass(frozen=True)
+class Intake:
+    """What a request may bring: so many bytes, of one of these types (empty: of any), within so many seconds.
+    `is_whole`: it is read before the route is asked; else the route reads it as it comes."""
+
+    max_bytes: int = MAX_BODY_BYTES
+    types: tuple[str, ...] = ("application/json",)
+    seconds: float = BODY_SECONDS
+    is_whole: bool = True
+
+
+ASKED = Intake()
+# By method and the beginning of the path, where a route takes something else than a question in JSON.
+OTHERS: tuple[tuple[str, str, Intake], ...] = ()
+
+
+def intake_of(method: str, path: str) -> Intake:
+    """What a request to this path may bring."""
+    return next((one for verb, start, one in OTHERS if method == verb and path.startswith(start)), ASKED)

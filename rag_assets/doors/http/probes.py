@@ -1,0 +1,48 @@
+"""`GET /health` and `GET /ready`: for who runs the server, without a token."""
+
+from __future__ import annotations
+
+import logging
+
+from fastapi import APIRouter
+from pydantic import BaseModel
+from starlette.requests import Request
+from starlette.responses import Response
+
+from rag_assets.doors.http.errors import JsonResponse, as_http, error_response
+from rag_assets.doors.http.models import refusals
+from rag_assets.doors.http.room import Room
+from rag_assets.errors import RagError
+from rag_assets.store.tokens import NO_TOKEN, token_of
+
+_log = logging.getLogger(__name__)
+
+
+class Status(BaseModel):
+    """That it is well."""
+
+    status: str = "ok"
+
+
+def probes_router(room: Room) -> APIRouter:
+    """The two routes."""
+    router = APIRouter(tags=["operation"])
+
+    @router.get("/health", response_model=Status, summary="Say that the process lives; nothing is asked.")
+    async def health() -> Response:
+        """For who restarts a process that hangs."""
+        return JsonResponse({"status": "ok"})
+
+    @router.get(
+        "/ready", response_model=Status, responses=refusals(503), summary="Say that the database answers as it should."
+    )
+    async def ready(request: Request) -> Response:
+        """503 with the reason where it is away, or its schema is older than this server."""
+        try:
+            await room.database.aask({}, [token_of(NO_TOKEN)])
+        except RagError as error:
+            _log.warning("not ready: %s: %s", type(error).__name__, error)
+            return error_response(as_http(error), request.state.query_id)
+        return JsonResponse({"status": "ok"})
+
+    return router

@@ -1,0 +1,129 @@
+"""The process of `rag serve`: an application behind a socket, until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import socket
+from typing import Any
+
+import uvicorn
+from fastapi import FastAPI
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from rag_assets.doors.http.limits import (
+    HEAD_SECONDS,
+    IDLE_SECONDS,
+    MAX_CONNECTIONS,
+    MAX_HEAD_BYTES,
+    Limits,
+)
+from rag_assets.errors import UsageError
+
+_BACKLOG = 512
+_STOP_MARGIN_S = 5.0  # beyond what a request may take
+
+
+class _Protocol(HttpToolsProtocol):
+    """A connection that has to say what it wants within some time and some bytes; of too many, the newest goes."""
+
+    _deadline: asyncio.TimerHandle | None = None
+    _head_bytes = 0
+
+    def connection_made(self, transport: Any) -> None:
+        """See `asyncio.Protocol`."""
+        super().connection_made(transport)
+        if len(self.connections) > MAX_CONNECTIONS:
+            transport.close()
+        else:
+            self._wait_for_head()
+
+    def data_received(self, data: bytes) -> None:
+        """See `asyncio.Protocol`."""
+        super().data_received(data)
+        if self._is_answering():
+            self._stop_waiting()
+            return
+        self._head_bytes += len(data)
+        if self._head_bytes > MAX_HEAD_BYTES:
+            self.transport.close()
+        elif self._deadline is None:
+            self._wait_for_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """See `asyncio.Protocol`."""
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def _is_answering(self) -> bool:
+        return self.cycle is not None and not self.cycle.response_complete
+
+    def _wait_for_head(self) -> None:
+        self._deadline = self.loop.call_later(HEAD_SECONDS, self.transport.close)
+
+    def _stop_waiting(self) -> None:
+        self._head_bytes = 0
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+
+def listening(host: str, port: int) -> socket.socket:
+    """A socket that listens, so that it is known before anything else is started.
+
+    Raises:
+        UsageError: the port is taken, or the address is none of this machine's.
+    """
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(
+            host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        bound = socket.socket(family, kind)
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind(address)
+        bound.listen(_BACKLOG)
+    except (OSError, UnicodeError) as error:
+        text = f"cannot serve on {host}:{port}: {getattr(error, 'strerror', None) or error}. Choose another --port"
+        raise UsageError(text) from error
+    return bound
+
+
+def make_server(app: FastAPI, limits: Limits) -> uvicorn.Server:
+    """A server of the application. Told to stop, it takes no further connection, ends what it answers and closes."""
+    config = uvicorn.Config(
+        app,
+        http=_Protocol,
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,  # it would write paths; the edge writes routes
+        server_header=False,
+        proxy_headers=True,
+        forwarded_allow_ips=list(limits.proxies),
+        backlog=_BACKLOG,
+        timeout_keep_alive=int(IDLE_SECONDS),
+        timeout_graceful_shutdown=int(limits.seconds + _STOP_MARGIN_S),
+    )
+    return uvicorn.Server(config)
+
+
+def serve(app: FastAPI, limits: Limits, bound: socket.socket) -> None:
+    """Answer until SIGTERM or Ctrl-C; both end what is being answered first, and a second Ctrl-C does not."""
+    # The server hands on the signals that it got when it has ended; whoever told it to stop got what they wanted.
+    before = {number: signal.signal(number, _nothing) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        make_server(app, limits).run(sockets=[bound])
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _nothing(*_: object) -> None:
+    """A signal that was heard already."""
+
+
+def log_to_stderr() -> None:
+    """Write what the door notes, and warnings of everything else."""
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.getLogger("rag_assets.doors").setLevel(logging.INFO)
