@@ -9,8 +9,8 @@
         print(hit.score, hit.source_name, hit.citation)
 
 What `__all__` lists is the package's promise; everything below it is internal and may move. A name is imported when it
-is first used, so that importing the package costs nothing. `rag_assets.doors.langchain` and
-`rag_assets.doors.llamaindex` are promised too, and are imported by that name.
+is first used, so that importing the package costs nothing. `rag_assets.doors.langchain`,
+`rag_assets.doors.llamaindex` and `rag_assets.vector_stores` are promised too, and are imported by these names.
 """
 
 TYPE_CHECKING = False  # as type checkers know it, without importing typing

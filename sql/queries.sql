@@ -1187,6 +1187,28 @@ SELECT c.embedding FROM (
 ) chosen
 JOIN rag.knowledge_chunks c ON c.embedding_profile_id = {profile} AND c.id = chosen.id
 
+-- exported_sources --
+-- What a profile serves of the sources that the scope may see, and in how many chunks.
+SELECT sp.source_id, sp.chunk_count AS chunks
+FROM rag.source_profiles sp
+JOIN rag.knowledge_sources s ON s.id = sp.source_id AND s.knowledge_space_id = %(space)s
+WHERE sp.embedding_profile_id = %(profile)s AND sp.status = 'ready' AND sp.chunk_count > 0
+ORDER BY sp.source_id
+
+-- exported_chunks --
+-- Whole sources as the profile serves them: each chunk with its vector and what is known of its source.
+SELECT c.id AS chunk_id, s.id AS source_id, s.name AS source_name, s.external_id AS source_uri,
+       s.metadata AS source_metadata, s.canonical_url, c.content, c.token_count, c.citation, c.metadata,
+       CASE WHEN s.scope_type = 'user' THEN 'user' ELSE k.visibility_scope END AS space,
+       s.source_type, s.locale, s.content_type, s.scope_user_id AS user_id, c.embedding
+FROM rag.knowledge_chunks c
+JOIN rag.source_profiles sp
+    ON sp.embedding_profile_id = c.embedding_profile_id AND sp.source_id = c.source_id AND sp.status = 'ready'
+JOIN rag.knowledge_sources s ON s.id = c.source_id AND s.knowledge_space_id = %(space)s
+JOIN rag.knowledge_spaces k ON k.id = s.knowledge_space_id
+WHERE c.embedding_profile_id = %(profile)s AND c.source_id = ANY (%(sources)s::uuid[])
+ORDER BY s.id, c.chunk_index
+
 -- profile_for_search --
 -- One row, or two: the active profile and the one that shares its requests.
 SELECT k.id AS space_id, k.canary_percent, coalesce(p.id = k.canary_profile_id, false) AS is_canary,

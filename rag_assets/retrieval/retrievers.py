@@ -96,7 +96,7 @@ class _PostgresRetriever(SteppedRetriever):
             filters=filters,
             copies=self._copies,
         )
-        rows = yield from _searching(scope, request)
+        rows = yield from searching(scope, request)
         ended = time.perf_counter()
         timings = {
             "embed": 1000 * (embedded - started),
@@ -150,20 +150,25 @@ RETRIEVERS: Mapping[Mode, type[_PostgresRetriever]] = {
 }
 
 
-def _searching(scope: RetrievalScope, request: SearchRequest) -> Steps[list[SearchRow]]:
+def searching(scope: RetrievalScope, request: SearchRequest) -> Steps[list[SearchRow]]:
     """The rows of a search, if the query was embedded by the model of the profile that was searched."""
     try:
         specs, rows = yield from ask(scope.settings, searched_spec(scope.profile_id), search_statement(request))
     except DatabaseFailed:  # a vector of another length, perhaps
         (specs,) = yield from ask(scope.settings, searched_spec(scope.profile_id))
-        _require_same_profile(scope, specs)
+        require_same_profile(scope, specs)
         raise
-    _require_same_profile(scope, specs)
+    require_same_profile(scope, specs)
     found: list[SearchRow] = rows
     return found
 
 
-def _require_same_profile(scope: RetrievalScope, rows: Sequence[Any]) -> None:
+def require_same_profile(scope: RetrievalScope, rows: Sequence[Any]) -> None:
+    """Refuse a scope whose profile is not the one that its `profile_id` names; `rows` are those of `searched_spec`.
+
+    Raises:
+        ScopeError: it is another.
+    """
     # The whole of it, not its hash: a profile is frozen, but not the dictionaries in it.
     if rows and to_profile(rows[0].spec) != scope.profile:
         raise ScopeError(

@@ -80,6 +80,11 @@ class Corpus:
         (self.built,) = enabled_profiles(self.database, self.built.tenant, self.profile.name)
         return done
 
+    def withdraw(self, source: UUID) -> None:
+        """Delete a source, and take its chunks away."""
+        self.as_superuser("UPDATE rag.knowledge_sources SET status = 'deleted' WHERE id = %s RETURNING id", source)
+        self._publisher.withdraw()
+
     def refresh(self) -> LexicalReport:
         """Count lexemes and build the GIN index, as the `gin_index` asset does."""
         return refresh_lexical(self.database, self.built)
