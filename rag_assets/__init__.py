@@ -48,6 +48,7 @@ if TYPE_CHECKING:
         RootMoved,
         RootUnreadable,
         ScopeError,
+        ScopeRefused,
         SourceError,
         TextRefused,
         TimeLimitReached,
@@ -86,6 +87,7 @@ if TYPE_CHECKING:
     from rag_assets.retrieval.rewriting import RewritingRetriever
     from rag_assets.retrieval.scope import RetrievalScope, aopen_scope, open_scope
     from rag_assets.settings import Settings
+    from rag_assets.signing import ScopeKey, ScopeSignature, sign_scope
     from rag_assets.store.database import Database
 
 __all__ = [
@@ -149,6 +151,9 @@ __all__ = [
     "RootMoved",
     "RootUnreadable",
     "ScopeError",
+    "ScopeKey",
+    "ScopeRefused",
+    "ScopeSignature",
     "Scores",
     "ServerReranker",
     "Settings",
@@ -180,6 +185,7 @@ __all__ = [
     "parse_file",
     "register_ocr",
     "register_parser",
+    "sign_scope",
 ]
 
 # Where each name is at home, but for the errors. `ingest` has its place in the package of that name, which is called.
@@ -222,6 +228,8 @@ _HOMES = {
     "RetrievalScope": "retrieval.scope",
     "Retriever": "retrieval.protocol",
     "RewritingRetriever": "retrieval.rewriting",
+    "ScopeKey": "signing",
+    "ScopeSignature": "signing",
     "Scores": "retrieval.rerankers.protocol",
     "ServerReranker": "retrieval.rerankers.server",
     "Settings": "settings",
@@ -240,6 +248,7 @@ _HOMES = {
     "parse_file": "documents.isolated",
     "register_ocr": "documents.ocr",
     "register_parser": "documents.registry",
+    "sign_scope": "signing",
 }
 
 

@@ -8,6 +8,7 @@ RagError
 │   ├── UnknownTenant / UnknownBot / UnknownProfile / UnknownRoot / UnknownSource / UnknownPath
 │   └── InvalidProfile    a profile that could never be built
 ├── DatabaseRefused       a server, schema or role that this product must not run on
+│   └── ScopeRefused      the database wants signed scopes, and this one is not signed, or not with a key in use
 ├── DatabaseUnavailable   no server could be reached or started
 ├── DatabaseFailed        the database failed at something that was well-formed
 ├── SourceError
@@ -102,6 +103,10 @@ class InvalidProfile(UsageError):
 
 class DatabaseRefused(RagError):
     """The server or role is reachable and unfit: too old, without our schema, or able to bypass row-level security."""
+
+
+class ScopeRefused(DatabaseRefused):
+    """The database takes signed scopes alone, and this one has no signature that holds; nothing was read."""
 
 
 class DatabaseUnavailable(RagError):

@@ -28,12 +28,14 @@ from rag_assets.settings_values import (
     RUNNING,
     WEB,
     Flag,
+    ScopeKeyText,
     Words,
     address,
     beside_database,
     row,
     storage_under_home,
 )
+from rag_assets.signing import DEFAULT_SECONDS, KEY_FORM, MAX_SECONDS
 
 _PACKAGE = Path(__file__).resolve().parent
 
@@ -95,6 +97,22 @@ class Settings(ServeSettings, BaseSettings):
         "and nothing else",
         unset="`DATABASE_URL`",
         repr=False,
+    )
+    scope_key: ScopeKeyText = row(
+        "RAG_SCOPE_KEY",
+        None,
+        PLACES,
+        "Key that the scopes of searches are signed with, where the database takes signed scopes alone",
+        unset="scopes are not signed",
+        allowed=KEY_FORM,
+    )
+    scope_seconds: int = row(
+        "RAG_SCOPE_SECONDS",
+        DEFAULT_SECONDS,
+        PLACES,
+        "Seconds for which a signature holds; each request has a new one, so they are for clocks that differ",
+        ge=1,
+        le=MAX_SECONDS,
     )
     storage: Annotated[str, address(storage_address)] = row(
         "RAG_STORAGE",

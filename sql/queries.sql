@@ -1909,3 +1909,36 @@ LEFT JOIN rag.source_profiles sp ON sp.source_id = s.id AND sp.embedding_profile
 WHERE s.status <> 'deleted' AND (%(id)s::uuid IS NULL OR s.id = %(id)s) AND (%(after)s::uuid IS NULL OR s.id > %(after)s)
   AND (%(status)s::text IS NULL OR s.status = %(status)s)
 ORDER BY s.id LIMIT %(limit)s
+
+-- change_scope_keys --
+-- Against another operator; verification only reads.
+LOCK TABLE rag.scope_keys IN SHARE ROW EXCLUSIVE MODE
+
+-- scope_signing --
+-- A row while scopes have to be signed.
+SELECT since, turned_on_by FROM rag.scope_signing
+
+-- scope_keys --
+-- Without what they verify with.
+SELECT id, created_at, created_by, retired_at FROM rag.scope_keys ORDER BY created_at DESC, id
+
+-- add_scope_key --
+-- Nothing where the id is taken.
+INSERT INTO rag.scope_keys (id, inner_block, outer_block, created_by)
+VALUES (%(id)s, %(inner_block)s, %(outer_block)s, %(actor)s) ON CONFLICT DO NOTHING
+
+-- is_scope_key --
+-- A row where this key itself has the id.
+SELECT FROM rag.scope_keys WHERE id = %(id)s AND inner_block = %(inner_block)s AND outer_block = %(outer_block)s
+
+-- retire_scope_key --
+-- Nothing where it was retired before.
+UPDATE rag.scope_keys SET retired_at = now() WHERE id = %(id)s AND retired_at IS NULL
+
+-- require_signed_scopes --
+-- Nothing where they are required already.
+INSERT INTO rag.scope_signing (turned_on_by) VALUES (%(actor)s) ON CONFLICT DO NOTHING
+
+-- take_unsigned_scopes --
+-- Keys stay, and so does who retired which.
+DELETE FROM rag.scope_signing

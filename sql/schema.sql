@@ -977,7 +977,7 @@ CREATE FUNCTION rag.profile_in_scope() RETURNS rag.embedding_profiles
     JOIN rag.knowledge_spaces k ON k.id = p.knowledge_space_id
     WHERE p.id::text = nullif(current_setting('rag.profile', true), '')
       AND k.id::text = nullif(current_setting('rag.space', true), '')
-      AND k.tenant_id = rag.scope_tenant()
+      AND k.tenant_id = (SELECT rag.scope_tenant())
       AND rag.scope_bot() IS NOT NULL
       AND (k.bot_id = rag.scope_bot() OR k.visibility_scope = 'tenant')
       AND (k.visibility_scope <> 'user' OR rag.scope_user() IS NOT NULL)
@@ -1043,9 +1043,61 @@ CREATE FUNCTION rag.scope_bot() RETURNS text
 
 ALTER FUNCTION rag.scope_bot() OWNER TO rag_owner;
 
+CREATE FUNCTION rag.scope_verified() RETURNS boolean
+    LANGUAGE plpgsql STABLE SECURITY DEFINER PARALLEL SAFE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    tenant text := current_setting('rag.tenant', true);
+    bot text := coalesce(current_setting('rag.bot', true), '');
+    asking text := coalesce(current_setting('rag.user', true), '');
+    signature text := coalesce(current_setting('rag.signature', true), '');
+    expires text := coalesce(current_setting('rag.expires', true), '');
+    key text := coalesce(current_setting('rag.key', true), '');
+    inner_block bytea;
+    outer_block bytea;
+    is_retired boolean;
+BEGIN
+    IF tenant IS NULL OR tenant = '' THEN
+        RETURN false;
+    END IF;
+    IF NOT EXISTS (SELECT FROM rag.scope_signing) THEN
+        RETURN true;
+    END IF;
+    IF pg_has_role(coalesce(nullif(current_setting('role'), 'none'), session_user), 'rag_ingest', 'USAGE') THEN
+        RETURN true;
+    END IF;
+    IF signature = '' THEN
+        RAISE EXCEPTION 'this scope is not signed' USING ERRCODE = 'RS001';
+    END IF;
+    SELECT k.inner_block, k.outer_block, k.retired_at IS NOT NULL INTO inner_block, outer_block, is_retired
+    FROM rag.scope_keys k WHERE k.id = key;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'this scope is signed with a key that this database does not know' USING ERRCODE = 'RS001';
+    END IF;
+    IF is_retired THEN
+        RAISE EXCEPTION 'this scope is signed with a key that was retired' USING ERRCODE = 'RS001';
+    END IF;
+    IF sha256(convert_to(signature, 'UTF8')) <> sha256(convert_to(encode(sha256(outer_block || sha256(inner_block
+        || convert_to('rag-scope-1:'
+            || length(key) || ':' || key || ',' || length(tenant) || ':' || tenant || ','
+            || length(bot) || ':' || bot || ',' || octet_length(convert_to(asking, 'UTF8')) || ':' || asking || ','
+            || length(expires) || ':' || expires || ',', 'UTF8'))), 'hex'), 'UTF8'))
+    THEN
+        RAISE EXCEPTION 'the signature is not one of this scope' USING ERRCODE = 'RS001';
+    END IF;
+    -- As of the statement's beginning: an answer does not lose its second half.
+    IF expires::bigint < extract(epoch FROM statement_timestamp()) THEN
+        RAISE EXCEPTION 'the signature of this scope has expired' USING ERRCODE = 'RS001';
+    END IF;
+    RETURN true;
+END $$;
+
+ALTER FUNCTION rag.scope_verified() OWNER TO rag_search;
+
 CREATE FUNCTION rag.scope_tenant() RETURNS text
     LANGUAGE sql STABLE PARALLEL SAFE
-    RETURN NULLIF(current_setting('rag.tenant'::text, true), ''::text);
+    RETURN CASE WHEN (current_setting('role'::text) = 'rag_ingest'::text) THEN NULLIF(current_setting('rag.tenant'::text, true), ''::text) WHEN ((current_setting('rag.tenant'::text, true) <> ''::text) AND rag.scope_verified()) THEN current_setting('rag.tenant'::text, true) ELSE NULL::text END;
 
 ALTER FUNCTION rag.scope_tenant() OWNER TO rag_owner;
 
@@ -1140,7 +1192,7 @@ CREATE FUNCTION rag.shared_bot() RETURNS text
     SET search_path TO 'rag', 'public', 'pg_temp'
     AS $$
     SELECT k.bot_id::text FROM rag.knowledge_spaces k
-    WHERE k.tenant_id = rag.scope_tenant() AND rag.scope_bot() IS NOT NULL AND k.visibility_scope = 'tenant'
+    WHERE k.tenant_id = (SELECT rag.scope_tenant()) AND rag.scope_bot() IS NOT NULL AND k.visibility_scope = 'tenant'
 $$;
 
 ALTER FUNCTION rag.shared_bot() OWNER TO rag_search;
@@ -1933,6 +1985,33 @@ ALTER TABLE ONLY rag.refused_texts FORCE ROW LEVEL SECURITY;
 
 ALTER TABLE rag.refused_texts OWNER TO rag_owner;
 
+CREATE TABLE rag.scope_keys (
+    id text NOT NULL,
+    inner_block bytea NOT NULL,
+    outer_block bytea NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    created_by text NOT NULL,
+    retired_at timestamp with time zone,
+    CONSTRAINT scope_keys_id_check CHECK ((id ~ '^[A-Za-z0-9_-]{1,32}$'::text)),
+    CONSTRAINT scope_keys_inner_block_check CHECK ((octet_length(inner_block) = 64)),
+    CONSTRAINT scope_keys_outer_block_check CHECK ((octet_length(outer_block) = 64))
+);
+
+ALTER TABLE ONLY rag.scope_keys FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE rag.scope_keys OWNER TO rag_owner;
+
+CREATE TABLE rag.scope_signing (
+    only_one boolean DEFAULT true NOT NULL,
+    since timestamp with time zone DEFAULT now() NOT NULL,
+    turned_on_by text NOT NULL,
+    CONSTRAINT scope_signing_only_one_check CHECK (only_one)
+);
+
+ALTER TABLE ONLY rag.scope_signing FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE rag.scope_signing OWNER TO rag_owner;
+
 CREATE TABLE rag.source_files (
     knowledge_space_id uuid NOT NULL,
     tenant_id rag.key NOT NULL,
@@ -2214,6 +2293,12 @@ ALTER TABLE ONLY rag.rate_requests
 ALTER TABLE ONLY rag.refused_texts
     ADD CONSTRAINT refused_texts_pkey PRIMARY KEY (tenant_id, model_key, content_hash);
 
+ALTER TABLE ONLY rag.scope_keys
+    ADD CONSTRAINT scope_keys_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY rag.scope_signing
+    ADD CONSTRAINT scope_signing_pkey PRIMARY KEY (only_one);
+
 ALTER TABLE ONLY rag.source_documents
     ADD CONSTRAINT source_documents_pkey PRIMARY KEY (source_id, checksum);
 
@@ -2443,63 +2528,63 @@ ALTER TABLE ONLY rag.work_attempts
 
 ALTER TABLE rag.api_tokens ENABLE ROW LEVEL SECURITY;
 
-CREATE POLICY app ON rag.corpus_changes FOR SELECT TO rag_app USING (((tenant_id)::text = rag.scope_tenant()));
+CREATE POLICY app ON rag.corpus_changes FOR SELECT TO rag_app USING (((tenant_id)::text = ( SELECT rag.scope_tenant() AS scope_tenant)));
 
-CREATE POLICY app ON rag.embedding_profiles FOR SELECT TO rag_app USING ((((tenant_id)::text = rag.scope_tenant()) AND ((bot_id)::text = rag.scope_bot())));
+CREATE POLICY app ON rag.embedding_profiles FOR SELECT TO rag_app USING ((((tenant_id)::text = ( SELECT rag.scope_tenant() AS scope_tenant)) AND ((bot_id)::text = rag.scope_bot())));
 
-CREATE POLICY app ON rag.floors FOR SELECT TO rag_app USING ((((tenant_id)::text = rag.scope_tenant()) AND ((bot_id)::text = rag.scope_bot())));
+CREATE POLICY app ON rag.floors FOR SELECT TO rag_app USING ((((tenant_id)::text = ( SELECT rag.scope_tenant() AS scope_tenant)) AND ((bot_id)::text = rag.scope_bot())));
 
-CREATE POLICY app ON rag.found_weights FOR SELECT TO rag_app USING ((((tenant_id)::text = rag.scope_tenant()) AND ((bot_id)::text = rag.scope_bot())));
+CREATE POLICY app ON rag.found_weights FOR SELECT TO rag_app USING ((((tenant_id)::text = ( SELECT rag.scope_tenant() AS scope_tenant)) AND ((bot_id)::text = rag.scope_bot())));
 
-CREATE POLICY app ON rag.knowledge_chunks FOR SELECT TO rag_app USING ((((tenant_id)::text = rag.scope_tenant()) AND ((bot_id)::text = rag.scope_bot()) AND (EXISTS ( SELECT
+CREATE POLICY app ON rag.knowledge_chunks FOR SELECT TO rag_app USING ((((tenant_id)::text = ( SELECT rag.scope_tenant() AS scope_tenant)) AND ((bot_id)::text = rag.scope_bot()) AND (EXISTS ( SELECT
    FROM rag.knowledge_sources s
   WHERE (s.id = knowledge_chunks.source_id)))));
 
-CREATE POLICY app ON rag.knowledge_sources FOR SELECT TO rag_app USING ((((tenant_id)::text = rag.scope_tenant()) AND ((bot_id)::text = rag.scope_bot()) AND ((scope_type = 'bot'::text) OR (scope_user_id = rag.scope_user()))));
+CREATE POLICY app ON rag.knowledge_sources FOR SELECT TO rag_app USING ((((tenant_id)::text = ( SELECT rag.scope_tenant() AS scope_tenant)) AND ((bot_id)::text = rag.scope_bot()) AND ((scope_type = 'bot'::text) OR (scope_user_id = rag.scope_user()))));
 
-CREATE POLICY app ON rag.knowledge_spaces FOR SELECT TO rag_app USING ((((tenant_id)::text = rag.scope_tenant()) AND ((bot_id)::text = rag.scope_bot())));
+CREATE POLICY app ON rag.knowledge_spaces FOR SELECT TO rag_app USING ((((tenant_id)::text = ( SELECT rag.scope_tenant() AS scope_tenant)) AND ((bot_id)::text = rag.scope_bot())));
 
-CREATE POLICY app ON rag.source_documents FOR SELECT TO rag_app USING ((((tenant_id)::text = rag.scope_tenant()) AND ((bot_id)::text = rag.scope_bot()) AND (EXISTS ( SELECT
+CREATE POLICY app ON rag.source_documents FOR SELECT TO rag_app USING ((((tenant_id)::text = ( SELECT rag.scope_tenant() AS scope_tenant)) AND ((bot_id)::text = rag.scope_bot()) AND (EXISTS ( SELECT
    FROM rag.knowledge_sources s
   WHERE (s.id = source_documents.source_id)))));
 
-CREATE POLICY app ON rag.source_profiles FOR SELECT TO rag_app USING ((((tenant_id)::text = rag.scope_tenant()) AND ((bot_id)::text = rag.scope_bot()) AND (EXISTS ( SELECT
+CREATE POLICY app ON rag.source_profiles FOR SELECT TO rag_app USING ((((tenant_id)::text = ( SELECT rag.scope_tenant() AS scope_tenant)) AND ((bot_id)::text = rag.scope_bot()) AND (EXISTS ( SELECT
    FROM rag.knowledge_sources s
   WHERE (s.id = source_profiles.source_id)))));
 
-CREATE POLICY app ON rag.triples FOR SELECT TO rag_app USING ((((tenant_id)::text = rag.scope_tenant()) AND ((bot_id)::text = rag.scope_bot()) AND (EXISTS ( SELECT
+CREATE POLICY app ON rag.triples FOR SELECT TO rag_app USING ((((tenant_id)::text = ( SELECT rag.scope_tenant() AS scope_tenant)) AND ((bot_id)::text = rag.scope_bot()) AND (EXISTS ( SELECT
    FROM rag.knowledge_sources s
   WHERE (s.id = triples.source_id)))));
 
-CREATE POLICY app ON rag.tuned_weights FOR SELECT TO rag_app USING ((((tenant_id)::text = rag.scope_tenant()) AND ((bot_id)::text = rag.scope_bot())));
+CREATE POLICY app ON rag.tuned_weights FOR SELECT TO rag_app USING ((((tenant_id)::text = ( SELECT rag.scope_tenant() AS scope_tenant)) AND ((bot_id)::text = rag.scope_bot())));
 
-CREATE POLICY app_shared ON rag.embedding_profiles FOR SELECT TO rag_app USING ((((tenant_id)::text = rag.scope_tenant()) AND ((bot_id)::text = ( SELECT rag.shared_bot() AS shared_bot))));
+CREATE POLICY app_shared ON rag.embedding_profiles FOR SELECT TO rag_app USING ((((tenant_id)::text = ( SELECT rag.scope_tenant() AS scope_tenant)) AND ((bot_id)::text = ( SELECT rag.shared_bot() AS shared_bot))));
 
-CREATE POLICY app_shared ON rag.floors FOR SELECT TO rag_app USING ((((tenant_id)::text = rag.scope_tenant()) AND ((bot_id)::text = ( SELECT rag.shared_bot() AS shared_bot))));
+CREATE POLICY app_shared ON rag.floors FOR SELECT TO rag_app USING ((((tenant_id)::text = ( SELECT rag.scope_tenant() AS scope_tenant)) AND ((bot_id)::text = ( SELECT rag.shared_bot() AS shared_bot))));
 
-CREATE POLICY app_shared ON rag.found_weights FOR SELECT TO rag_app USING ((((tenant_id)::text = rag.scope_tenant()) AND ((bot_id)::text = ( SELECT rag.shared_bot() AS shared_bot))));
+CREATE POLICY app_shared ON rag.found_weights FOR SELECT TO rag_app USING ((((tenant_id)::text = ( SELECT rag.scope_tenant() AS scope_tenant)) AND ((bot_id)::text = ( SELECT rag.shared_bot() AS shared_bot))));
 
-CREATE POLICY app_shared ON rag.knowledge_chunks FOR SELECT TO rag_app USING ((((tenant_id)::text = rag.scope_tenant()) AND ((bot_id)::text = ( SELECT rag.shared_bot() AS shared_bot)) AND (EXISTS ( SELECT
+CREATE POLICY app_shared ON rag.knowledge_chunks FOR SELECT TO rag_app USING ((((tenant_id)::text = ( SELECT rag.scope_tenant() AS scope_tenant)) AND ((bot_id)::text = ( SELECT rag.shared_bot() AS shared_bot)) AND (EXISTS ( SELECT
    FROM rag.knowledge_sources s
   WHERE (s.id = knowledge_chunks.source_id)))));
 
-CREATE POLICY app_shared ON rag.knowledge_sources FOR SELECT TO rag_app USING ((((tenant_id)::text = rag.scope_tenant()) AND ((bot_id)::text = ( SELECT rag.shared_bot() AS shared_bot)) AND ((scope_type = 'bot'::text) OR (scope_user_id = rag.scope_user()))));
+CREATE POLICY app_shared ON rag.knowledge_sources FOR SELECT TO rag_app USING ((((tenant_id)::text = ( SELECT rag.scope_tenant() AS scope_tenant)) AND ((bot_id)::text = ( SELECT rag.shared_bot() AS shared_bot)) AND ((scope_type = 'bot'::text) OR (scope_user_id = rag.scope_user()))));
 
-CREATE POLICY app_shared ON rag.knowledge_spaces FOR SELECT TO rag_app USING ((((tenant_id)::text = rag.scope_tenant()) AND ((bot_id)::text = ( SELECT rag.shared_bot() AS shared_bot))));
+CREATE POLICY app_shared ON rag.knowledge_spaces FOR SELECT TO rag_app USING ((((tenant_id)::text = ( SELECT rag.scope_tenant() AS scope_tenant)) AND ((bot_id)::text = ( SELECT rag.shared_bot() AS shared_bot))));
 
-CREATE POLICY app_shared ON rag.source_documents FOR SELECT TO rag_app USING ((((tenant_id)::text = rag.scope_tenant()) AND ((bot_id)::text = ( SELECT rag.shared_bot() AS shared_bot)) AND (EXISTS ( SELECT
+CREATE POLICY app_shared ON rag.source_documents FOR SELECT TO rag_app USING ((((tenant_id)::text = ( SELECT rag.scope_tenant() AS scope_tenant)) AND ((bot_id)::text = ( SELECT rag.shared_bot() AS shared_bot)) AND (EXISTS ( SELECT
    FROM rag.knowledge_sources s
   WHERE (s.id = source_documents.source_id)))));
 
-CREATE POLICY app_shared ON rag.source_profiles FOR SELECT TO rag_app USING ((((tenant_id)::text = rag.scope_tenant()) AND ((bot_id)::text = ( SELECT rag.shared_bot() AS shared_bot)) AND (EXISTS ( SELECT
+CREATE POLICY app_shared ON rag.source_profiles FOR SELECT TO rag_app USING ((((tenant_id)::text = ( SELECT rag.scope_tenant() AS scope_tenant)) AND ((bot_id)::text = ( SELECT rag.shared_bot() AS shared_bot)) AND (EXISTS ( SELECT
    FROM rag.knowledge_sources s
   WHERE (s.id = source_profiles.source_id)))));
 
-CREATE POLICY app_shared ON rag.triples FOR SELECT TO rag_app USING ((((tenant_id)::text = rag.scope_tenant()) AND ((bot_id)::text = ( SELECT rag.shared_bot() AS shared_bot)) AND (EXISTS ( SELECT
+CREATE POLICY app_shared ON rag.triples FOR SELECT TO rag_app USING ((((tenant_id)::text = ( SELECT rag.scope_tenant() AS scope_tenant)) AND ((bot_id)::text = ( SELECT rag.shared_bot() AS shared_bot)) AND (EXISTS ( SELECT
    FROM rag.knowledge_sources s
   WHERE (s.id = triples.source_id)))));
 
-CREATE POLICY app_shared ON rag.tuned_weights FOR SELECT TO rag_app USING ((((tenant_id)::text = rag.scope_tenant()) AND ((bot_id)::text = ( SELECT rag.shared_bot() AS shared_bot))));
+CREATE POLICY app_shared ON rag.tuned_weights FOR SELECT TO rag_app USING ((((tenant_id)::text = ( SELECT rag.scope_tenant() AS scope_tenant)) AND ((bot_id)::text = ( SELECT rag.shared_bot() AS shared_bot))));
 
 ALTER TABLE rag.bots ENABLE ROW LEVEL SECURITY;
 
@@ -2613,6 +2698,10 @@ ALTER TABLE rag.knowledge_spaces ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE rag.lexeme_stats ENABLE ROW LEVEL SECURITY;
 
+CREATE POLICY operator ON rag.scope_keys TO rag_owner USING (true) WITH CHECK (true);
+
+CREATE POLICY operator ON rag.scope_signing TO rag_owner USING (true) WITH CHECK (true);
+
 CREATE POLICY overview ON rag.embedding_jobs FOR SELECT TO rag_owner USING (true);
 
 CREATE POLICY owner ON rag.corpus_changes TO rag_owner USING (true) WITH CHECK (true);
@@ -2635,6 +2724,10 @@ ALTER TABLE rag.rate_requests ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE rag.refused_texts ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE rag.scope_keys ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE rag.scope_signing ENABLE ROW LEVEL SECURITY;
+
 CREATE POLICY search ON rag.api_tokens FOR SELECT TO rag_search USING (true);
 
 CREATE POLICY search ON rag.embedding_profiles FOR SELECT TO rag_search USING (true);
@@ -2648,6 +2741,10 @@ CREATE POLICY search ON rag.knowledge_sources FOR SELECT TO rag_search USING (tr
 CREATE POLICY search ON rag.knowledge_spaces FOR SELECT TO rag_search USING (true);
 
 CREATE POLICY search ON rag.lexeme_stats FOR SELECT TO rag_search USING (true);
+
+CREATE POLICY search ON rag.scope_keys FOR SELECT TO rag_search USING (true);
+
+CREATE POLICY search ON rag.scope_signing FOR SELECT TO rag_search USING (true);
 
 CREATE POLICY search ON rag.source_profiles FOR SELECT TO rag_search USING (true);
 
@@ -2841,6 +2938,10 @@ GRANT SELECT ON TABLE rag.profile_work TO rag_ingest;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.rate_blocks TO rag_ingest;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.refused_texts TO rag_ingest;
+
+GRANT SELECT ON TABLE rag.scope_keys TO rag_search;
+
+GRANT SELECT ON TABLE rag.scope_signing TO rag_search;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.source_files TO rag_ingest;
 

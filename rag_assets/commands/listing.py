@@ -121,6 +121,33 @@ _GROUPS: tuple[tuple[str, str, tuple[_Row, ...]], ...] = (  # name, summary, com
         ),
     ),
     (
+        "scope-key",
+        "Signed scopes: who has only the application's login reads nothing.",
+        (
+            (
+                "add",
+                "scope_key:add",
+                "Let the database verify scopes with a key: that of RAG_SCOPE_KEY, or else a new one, which is shown.",
+            ),
+            (
+                "list",
+                "scope_key:list_command",
+                "List the keys that the database verifies scopes with, and whether scopes have to be signed.",
+            ),
+            (
+                "retire",
+                "scope_key:retire",
+                "Refuse scopes that are signed with a key, from now on. Applications sign with another one before.",
+            ),
+            (
+                "on",
+                "scope_key:on",
+                "Refuse scopes that are not signed: whoever has only the application's login reads nothing.",
+            ),
+            ("off", "scope_key:off", "Take scopes that are not signed again. Keys stay as they are."),
+        ),
+    ),
+    (
         "graph",
         "Triples: what texts say of what, which a graph retriever walks along.",
         (

@@ -224,8 +224,8 @@ def _nothing_used(caller: Caller) -> Usage:
 
 
 def _scope_text(scope: RetrievalScope) -> dict[str, Any]:
-    """All that a scope says, whatever fields it has."""
-    values = {field.name: getattr(scope, field.name) for field in dataclasses.fields(scope)}
+    """All that a scope says, whatever fields it has, but for a signature, which is another one for each request."""
+    values = {field.name: getattr(scope, field.name) for field in dataclasses.fields(scope) if field.compare}
     return {**values, "profile": scope.profile.model_dump_json()}
 
 

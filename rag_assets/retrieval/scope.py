@@ -12,6 +12,7 @@ from rag_assets.errors import InvalidArgument, ProfileNotReady, ScopeError, Unkn
 from rag_assets.keys import check_key
 from rag_assets.retrieval.arguments import check_number, check_share, check_text
 from rag_assets.retrieval.steps import Steps, adrive, ask, drive
+from rag_assets.signing import ScopeSignature
 from rag_assets.store.database import Database
 from rag_assets.store.profiles import to_profile
 from rag_assets.store.search import SpaceProfile, profiles_for_search, shared_profiles_for_search
@@ -29,7 +30,8 @@ class RetrievalScope:
     for the profile, or found for it without labels; None for the default. `shared` is the same for what all bots of the
     tenant share, with the profile that serves there; None where they share nothing. `floors` are the best scores, by
     mode (`dense`, `lexical`, `hybrid`), below which nothing that is found is an answer, where they were measured for
-    the profile.
+    the profile. `signature` is one of this tenant, bot and user that was made elsewhere; without it the database's own
+    key signs, if it has one.
 
     Raises:
         InvalidKey: tenant or bot is not a key.
@@ -46,6 +48,7 @@ class RetrievalScope:
     dense_weight: float | None = None
     shared: RetrievalScope | None = None
     floors: Mapping[str, float] = field(default_factory=dict)
+    signature: ScopeSignature | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_key(self.tenant_id, "tenant")
@@ -68,6 +71,8 @@ class RetrievalScope:
             != (self.tenant_id, self.bot_id, self.user_id)
         ):
             raise ScopeError("what is shared is searched for the same tenant, bot and user", "shared")
+        if self.signature is not None and not isinstance(self.signature, ScopeSignature):
+            raise ScopeError("a scope's signature is what sign_scope returns", "signature")
         if not isinstance(self.floors, Mapping):
             raise InvalidArgument(f"floors must be a mapping, got {shown(self.floors)}", "floors")
         for floor in self.floors.values():
@@ -82,6 +87,7 @@ class RetrievalScope:
             "space": str(self.knowledge_space_id),
             "profile": str(self.profile_id),
             "user": self.user_id,
+            **(self.signature.settings if self.signature is not None else {}),
         }
 
 
@@ -92,6 +98,7 @@ def open_scope(
     profile: str | None = None,
     user_id: str | None = None,
     request_key: str | None = None,
+    signature: ScopeSignature | None = None,
 ) -> RetrievalScope:
     """The scope of a request: a bot's active profile (or the one named) as it is now, and who asks; with it what all
     bots of the tenant share, if they do. A bot that has nothing of its own answers from that.
@@ -101,14 +108,18 @@ def open_scope(
     that profile, the same value always the same one: pass a conversation or a user. Without a key, or with a profile
     named, no canary answers.
 
+    `signature`, as `sign_scope` makes it for this tenant, bot and user: where the database takes signed scopes alone,
+    and this process does not know the key.
+
     Raises:
         InvalidArgument: names the argument that is of the wrong kind; for tenant, bot and profile an `InvalidKey`.
         UnknownBot: no such tenant or bot. The app may not list tenants, so neither is told apart.
         ProfileNotReady: the bot has no active profile, or the named one is not built.
         DatabaseUnavailable: after retries.
         DatabaseRefused: the role could bypass row-level security, or the schema is not there.
+        ScopeRefused: the database takes signed scopes alone, and this one is not signed with a key in use.
     """
-    return drive(database, _opening(tenant, bot, profile, user_id, request_key))
+    return drive(database, _opening(_Who(tenant, bot, user_id, signature), profile, request_key))
 
 
 async def aopen_scope(
@@ -118,9 +129,10 @@ async def aopen_scope(
     profile: str | None = None,
     user_id: str | None = None,
     request_key: str | None = None,
+    signature: ScopeSignature | None = None,
 ) -> RetrievalScope:
     """As `open_scope`, for tasks of an event loop."""
-    return await adrive(database, _opening(tenant, bot, profile, user_id, request_key))
+    return await adrive(database, _opening(_Who(tenant, bot, user_id, signature), profile, request_key))
 
 
 def with_profile(scope: RetrievalScope, profile: str | None) -> Steps[RetrievalScope]:
@@ -133,31 +145,42 @@ def with_profile(scope: RetrievalScope, profile: str | None) -> Steps[RetrievalS
     """
     if profile is None:
         return scope
-    opened = yield from _opening(scope.tenant_id, scope.bot_id, profile, scope.user_id, None)
+    opened = yield from _opening(_Who(scope.tenant_id, scope.bot_id, scope.user_id, scope.signature), profile, None)
     if opened.shared is not None and scope.knowledge_space_id == opened.shared.knowledge_space_id:
         return opened
     return replace(opened, knowledge_space_id=scope.knowledge_space_id, shared=scope.shared)
 
 
-def _opening(
-    tenant: str, bot: str, profile: str | None, user_id: str | None, request_key: str | None
-) -> Steps[RetrievalScope]:
-    check_key(tenant, "tenant")
-    check_key(bot, "bot")
+@dataclass(frozen=True)
+class _Who:
+    tenant: str
+    bot: str
+    user: str | None
+    signature: ScopeSignature | None
+
+    @property
+    def settings(self) -> Mapping[str, str | None]:
+        signature = self.signature.settings if self.signature is not None else {}
+        return {"tenant": self.tenant, "bot": self.bot, "user": self.user, **signature}
+
+
+def _opening(who: _Who, profile: str | None, request_key: str | None) -> Steps[RetrievalScope]:
+    tenant, bot = check_key(who.tenant, "tenant"), check_key(who.bot, "bot")
+    if who.user is not None:
+        check_text(who.user, "user_id", ScopeError)
+    if who.signature is not None and not isinstance(who.signature, ScopeSignature):
+        raise InvalidArgument(f"signature must be what sign_scope returns, got {shown(who.signature)}", "signature")
     if profile is not None:
         check_key(profile, "profile")
     if request_key is not None and not isinstance(request_key, str):
         raise InvalidArgument(f"request_key must be a string, got {shown(request_key)}", "request_key")
     canary = request_key is not None
     names = (tenant, bot, profile, canary)
-    rows, shared_rows = yield from ask(
-        {"tenant": tenant, "bot": bot}, profiles_for_search(*names), shared_profiles_for_search(*names)
-    )
+    rows, shared_rows = yield from ask(who.settings, profiles_for_search(*names), shared_profiles_for_search(*names))
     if not rows:
         raise UnknownBot(
             f"no bot {bot!r} of tenant {tenant!r}. Create it with: rag ingest PATH --tenant {tenant} --bot {bot}"
         )
-    who = (tenant, bot, user_id)
     shared = _scope_of(who, _chosen(shared_rows, request_key)) if shared_rows else None
     chosen = _chosen(rows, request_key)
     if chosen.profile_id is None and profile is None and shared is not None:
@@ -172,12 +195,12 @@ def _opening(
     return replace(_scope_of(who, chosen), shared=shared)
 
 
-def _scope_of(who: tuple[str, str, str | None], chosen: SpaceProfile) -> RetrievalScope:
-    tenant, bot, user_id = who
+def _scope_of(who: _Who, chosen: SpaceProfile) -> RetrievalScope:
     assert chosen.profile_id is not None
     return RetrievalScope(
-        tenant, bot, chosen.space_id, chosen.profile_id, to_profile(chosen.spec), user_id,
+        who.tenant, who.bot, chosen.space_id, chosen.profile_id, to_profile(chosen.spec), who.user,
         origin=chosen.spec.get("origin"), dense_weight=chosen.dense_weight, floors=_floors(chosen),
+        signature=who.signature,
     )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ which is told apart from a server that does not answer.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from threading import BoundedSemaphore, Lock
 from typing import Any
@@ -65,10 +65,11 @@ def _known(vector: TypeInfo | None, what: str) -> TypeInfo:
 
 class AppPool:
     """At most `size` connections for the threads of one process. They are made when somebody searches. `checks_login`:
-    refuse a login that could leave the app's role for a stronger one."""
+    refuse a login that could leave the app's role for a stronger one. `signed`: the same scope with its signature, made
+    for each attempt, since who waits long for a turn would come with an old one."""
 
-    def __init__(self, entry: Entry, size: int, checks_login: bool) -> None:
-        self._entry, self._size, self._checks_login = entry, size, checks_login
+    def __init__(self, entry: Entry, size: int, checks_login: bool, signed: Callable[[Scope], Scope]) -> None:
+        self._entry, self._size, self._checks_login, self._signed = entry, size, checks_login, signed
         self._turns = BoundedSemaphore(size)
         self._opening = Lock()
         self._pool: ConnectionPool[Connection] | None = None
@@ -79,6 +80,7 @@ class AppPool:
         Raises:
             DatabaseUnavailable: after several attempts, or no connection became free in time.
             DatabaseRefused: the role could bypass row-level security, or the schema is not there.
+            ScopeRefused: the database takes signed scopes alone, and this one is not signed with a key in use.
             DatabaseFailed: any other error of the database.
         """
 
@@ -86,7 +88,7 @@ class AppPool:
             with as_ours(self._entry.what, self._entry.named, self._entry.hint):
                 try:
                     with self._opened().connection() as connection:
-                        return ask(connection, scope, statements)
+                        return ask(connection, self._signed(scope), statements)
                 except PoolTimeout:
                     psycopg.connect(self._entry.url, connect_timeout=_CONNECT_SECONDS).close()  # fails with the reason
                     raise
@@ -139,8 +141,8 @@ class AppPool:
 class AsyncAppPool:
     """As `AppPool`, for the tasks of one event loop."""
 
-    def __init__(self, entry: Entry, size: int, checks_login: bool) -> None:
-        self._entry, self._size, self._checks_login = entry, size, checks_login
+    def __init__(self, entry: Entry, size: int, checks_login: bool, signed: Callable[[Scope], Scope]) -> None:
+        self._entry, self._size, self._checks_login, self._signed = entry, size, checks_login, signed
         self._turns = asyncio.Semaphore(size)
         self._opening = asyncio.Lock()
         self._pool: AsyncConnectionPool[AsyncConnection] | None = None
@@ -152,7 +154,7 @@ class AsyncAppPool:
             with as_ours(self._entry.what, self._entry.named, self._entry.hint):
                 try:
                     async with (await self._opened()).connection() as connection:
-                        return await aask(connection, scope, statements)
+                        return await aask(connection, self._signed(scope), statements)
                 except PoolTimeout:
                     await (
                         await psycopg.AsyncConnection.connect(self._entry.url, connect_timeout=_CONNECT_SECONDS)

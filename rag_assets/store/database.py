@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from threading import Lock
 from typing import Any
@@ -19,6 +19,7 @@ from psycopg.types import TypeInfo
 
 from rag_assets.errors import DatabaseRefused, InvalidArgument
 from rag_assets.settings import Settings, load_settings
+from rag_assets.signing import DEFAULT_SECONDS, ScopeKey, parse_key, signed
 from rag_assets.store.actor import current_actor
 from rag_assets.store.app_pool import AppPool, AsyncAppPool
 from rag_assets.store.app_role import check_app_role, check_ingest_role
@@ -72,14 +73,18 @@ class Database:
         *,
         ingest_url: str | None = None,
         operator: bool = False,
+        scope_key: str | ScopeKey | None = None,
+        scope_seconds: int = DEFAULT_SECONDS,
     ) -> None:
         """`search_connections`: how many searches reach the server at a time, from all threads of this process, and
         from all tasks of an event loop; the others wait for their turn. `ingest_url`: a login of its own for ingest.
         `operator`: for whoever holds the owner's login anyway, at a terminal or in Dagster; without an `app_url`, their
-        searches go through `url` whatever its login may do.
+        searches go through `url` whatever its login may do. `scope_key`: every scope is signed with it, for so many
+        seconds, as `RAG_SCOPE_KEY` has it; needed where the database takes signed scopes alone, unless each scope
+        brings a signature.
 
         Raises:
-            InvalidArgument: a URL is none that the driver understands.
+            InvalidArgument: a URL is none that the driver understands, or the key is none.
         """
         self.url = checked_url(url, "url")
         self.app_url = checked_url(app_url, "app_url") if app_url else None
@@ -90,6 +95,8 @@ class Database:
         self._logins: dict[Role, tuple[str, str]] = {role: (login, "") for role, login in own.items()}
         self._logins |= {role: (checked_url(its, f"{role}_url"), role) for role, its in given.items() if its}
         self._names = {"": "RAG_HOME" if own else "url", "app": "app_url", "ingest": "ingest_url"}
+        self._scope_key = parse_key(scope_key) if isinstance(scope_key, str) else scope_key
+        self._scope_seconds = scope_seconds
         self._trusts_login = operator and self.searches_need_a_login
         self._making = Lock()
         self._app: AppPool | None = None
@@ -112,8 +119,10 @@ class Database:
             DatabaseUnavailable: the embedded server does not start.
         """
         settings = settings or load_settings()
+        key = settings.scope_key.get_secret_value() if settings.scope_key is not None else None
         if not settings.database_url:
-            return cls(ensure_database(start_server(settings.home), _EMBEDDED_DATABASE))
+            url = ensure_database(start_server(settings.home), _EMBEDDED_DATABASE)
+            return cls(url, scope_key=key, scope_seconds=settings.scope_seconds)
         names = {"": "DATABASE_URL", "app": "RAG_APP_DATABASE_URL", "ingest": "RAG_INGEST_DATABASE_URL"}
         app_url, ingest_url = settings.app_database_url, settings.ingest_database_url
         database = cls(
@@ -121,6 +130,8 @@ class Database:
             checked_url(app_url, names["app"]) if app_url else None,
             ingest_url=checked_url(ingest_url, names["ingest"]) if ingest_url else None,
             operator=operator,
+            scope_key=key,
+            scope_seconds=settings.scope_seconds,
         )
         database._names = names
         return database
@@ -241,6 +252,7 @@ class Database:
         Raises:
             DatabaseUnavailable: after several attempts, or no connection became free within 30 s.
             DatabaseRefused: the role could bypass row-level security, or the schema is not there.
+            ScopeRefused: the database takes signed scopes alone, and this one is not signed with a key in use.
             DatabaseFailed: any other error of the database.
         """
         with self._making:
@@ -260,8 +272,16 @@ class Database:
                 pool = self._async_apps[loop] = AsyncAppPool(*self._app_pool())
         return await pool.ask(scope, statements)
 
-    def _app_pool(self) -> tuple[Entry, int, bool]:
-        return self._entry("app"), self.search_connections, not self._trusts_login
+    def _app_pool(self) -> tuple[Entry, int, bool, Callable[[Scope], Scope]]:
+        return self._entry("app"), self.search_connections, not self._trusts_login, self.signed
+
+    def signed(self, scope: Scope) -> Scope:
+        """The same scope signed with this database's key, if it has one and the scope has no signature yet."""
+        tenant, bot = scope.get("tenant"), scope.get("bot")
+        if self._scope_key is None or scope.get("signature") or not tenant:
+            return scope
+        made = signed(self._scope_key, tenant, bot or "", scope.get("user") or "", self._scope_seconds)
+        return {**scope, **made.settings}
 
     def close(self) -> None:
         """Close the connections that threads share; whoever asks again gets new ones."""

@@ -11,11 +11,19 @@ from typing import Any
 import psycopg
 from psycopg import errors
 
-from rag_assets.errors import DatabaseFailed, DatabaseRefused, DatabaseUnavailable, RagError
+from rag_assets.errors import DatabaseFailed, DatabaseRefused, DatabaseUnavailable, RagError, ScopeRefused
 
 _NO_SCHEMA = (errors.InvalidSchemaName, errors.UndefinedTable, errors.UndefinedColumn, errors.UndefinedFunction)
 _NO_ROLE = re.compile(r'permission denied to set role "(\w+)"')
 _NOT_SET_UP = re.compile(r'role "rag_\w+_login" does not exist')  # a login of the embedded server
+_SCOPE_REFUSED = "RS001"  # raised by rag.scope_verified
+# By what it says: the way out.
+_UNSIGNED = (
+    ("is not signed", "give the program RAG_SCOPE_KEY, or pass a signature to open_scope"),
+    ("not know|retired", "RAG_SCOPE_KEY has to be a key that rag scope-key list shows as in use"),
+    ("expired", "sign a scope when it is opened, and compare the clocks of this machine and the server"),
+    ("", "RAG_SCOPE_KEY is not the key of this id, or what was signed is another tenant, bot or user"),
+)
 _SEARCHES = re.compile(r"function (?:rag\.)?search(?:_space)?\b")
 # Before a connection stands, no code tells a server that refuses from one that is away. Each with the way out.
 _REFUSALS = (
@@ -74,6 +82,9 @@ def failure_of(
     `doing` begins the text where the server is away, and `hint` ends it; `named` is the setting that names the server.
     """
     said = first_line(error)
+    if error.sqlstate == _SCOPE_REFUSED:
+        way_out = next(way for words, way in _UNSIGNED if re.search(words, said))
+        return ScopeRefused(f"{what} takes signed scopes alone, and {said}: {way_out}")
     if isinstance(error, errors.ReadOnlySqlTransaction):
         return DatabaseRefused(f"{what} is read-only ({said}); ingest into the primary server")
     if isinstance(error, errors.QueryCanceled):  # it would be cancelled again

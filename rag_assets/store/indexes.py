@@ -19,6 +19,7 @@ from rag_assets.store.partitions import build_index, index_is_valid, partition_n
 from rag_assets.store.profiles import BuiltProfile
 from rag_assets.store.search import SearchRequest, search_chunks
 from rag_assets.store.sql import first_row, query, scalar, scalars
+from rag_assets.store.statements import Scope
 
 REFRESH_SHARE = 0.05  # statistics are counted anew once this share of chunks has come or gone
 DRIFT_SHARE = 0.10  # BM25 weights are rebuilt once the mean length is off by this share
@@ -269,12 +270,12 @@ def tune_recall(database: Database, built: BuiltProfile, queries: int = 30) -> R
         vectors = _sample(connection, built, queries)
     scope = {"tenant": built.tenant, "bot": built.bot, "space": str(built.space_id), "profile": str(built.id)}
     with database.session("app") as connection:
-        exact = [_nearest(connection, scope, vector, exact=True) for vector in vectors]
+        exact = [_nearest(connection, database.signed(scope), vector, exact=True) for vector in vectors]
         if not any(exact):
             return None
         for ef in _EF_STEPS:
             _keep_ef(database, built, ef, None)
-            approximate = [_nearest(connection, scope, vector, exact=False) for vector in vectors]
+            approximate = [_nearest(connection, database.signed(scope), vector, exact=False) for vector in vectors]
             found = sum(len(a & e) for a, e in zip(approximate, exact, strict=True))
             recall = found / sum(len(e) for e in exact)
             if recall >= MIN_RECALL:
@@ -283,7 +284,7 @@ def tune_recall(database: Database, built: BuiltProfile, queries: int = 30) -> R
     return RecallReport(recall, ef, len(vectors))
 
 
-def _nearest(connection: Connection, scope: dict[str, str], vector: NDArray[np.float32], *, exact: bool) -> set[Any]:
+def _nearest(connection: Connection, scope: Scope, vector: NDArray[np.float32], *, exact: bool) -> set[Any]:
     request = SearchRequest(mode="dense", vector=vector, text="", top_k=10, exact=exact)
     return {row.chunk_id for row in search_chunks(connection, scope, request)}
 

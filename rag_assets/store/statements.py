@@ -14,7 +14,7 @@ AsyncConnection = psycopg.AsyncConnection[tuple[Any, ...]]
 Scope = Mapping[str, str | None]
 Role = Literal["owner", "ingest", "app"]
 
-_PARTS = ("tenant", "bot", "space", "profile", "user")
+_PARTS = ("tenant", "bot", "space", "profile", "user", "key", "expires", "signature")
 SEARCH_PATH = "rag, public, extensions"  # as the embedded server's logins have it
 SET_SCOPE = "SELECT " + ", ".join(f"set_config('rag.{part}', %({part})s, true)" for part in _PARTS)
 # Role and path too end with the transaction: behind a pooler the next one may be somebody else's.
