@@ -18,6 +18,7 @@ from rag_assets.addresses import AddressFault, database_address, http_address, s
 from rag_assets.errors import UsageError
 from rag_assets.homes import usable_home, usual_home
 from rag_assets.settings_page import Variable, described, page_of, strangers, variable_of
+from rag_assets.settings_scope import SIGNING, ScopeSettings
 from rag_assets.settings_serve import SERVING, ServeSettings
 from rag_assets.settings_values import (
     BATCHES,
@@ -28,14 +29,12 @@ from rag_assets.settings_values import (
     RUNNING,
     WEB,
     Flag,
-    ScopeKeyText,
     Words,
     address,
     beside_database,
     row,
     storage_under_home,
 )
-from rag_assets.signing import DEFAULT_SECONDS, KEY_FORM, MAX_SECONDS
 
 _PACKAGE = Path(__file__).resolve().parent
 
@@ -51,7 +50,7 @@ class _Environment(PydanticBaseSettingsSource):
         return {name: value for value, name, _ in values if value is not None}
 
 
-class Settings(ServeSettings, BaseSettings):
+class Settings(ScopeSettings, ServeSettings, BaseSettings):
     """What the environment says, and defaults for the rest. `load_settings` makes one.
 
     Attributes with a meaning beyond their variable's:
@@ -97,22 +96,6 @@ class Settings(ServeSettings, BaseSettings):
         "and nothing else",
         unset="`DATABASE_URL`",
         repr=False,
-    )
-    scope_key: ScopeKeyText = row(
-        "RAG_SCOPE_KEY",
-        None,
-        PLACES,
-        "Key that the scopes of searches are signed with, where the database takes signed scopes alone",
-        unset="scopes are not signed",
-        allowed=KEY_FORM,
-    )
-    scope_seconds: int = row(
-        "RAG_SCOPE_SECONDS",
-        DEFAULT_SECONDS,
-        PLACES,
-        "Seconds for which a signature holds; each request has a new one, so they are for clocks that differ",
-        ge=1,
-        le=MAX_SECONDS,
     )
     storage: Annotated[str, address(storage_address)] = row(
         "RAG_STORAGE",
@@ -388,7 +371,8 @@ def _said(variable: Variable, reason: object) -> str:
 def variables() -> list[Variable]:
     """The table, group by group."""
     every = [described(name, field) for name, field in Settings.model_fields.items()]
-    return sorted(every, key=lambda variable: variable.group == SERVING)  # a part of its own, and the last
+    parts = ("", SIGNING, SERVING)  # made apart, and the last
+    return sorted(every, key=lambda variable: parts.index(variable.group if variable.group in parts else ""))
 
 
 def markdown() -> str:

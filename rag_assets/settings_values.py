@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationInfo
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
 from rag_assets.addresses import AddressFault
-from rag_assets.signing import parse_key
 
 PLACES, PROVIDERS, BATCHES, PARSING, WEB, OBSERVING, RUNNING = (
     "Where things are",
@@ -60,12 +59,5 @@ def _zero_or_one(text: object) -> object:
     return text
 
 
-def _scope_key(text: SecretStr | None) -> SecretStr | None:
-    if text is not None:
-        parse_key(text.get_secret_value())
-    return text
-
-
 Flag = Annotated[bool, BeforeValidator(_zero_or_one)]
 Words = Annotated[tuple[str, ...], BeforeValidator(_split)]
-ScopeKeyText = Annotated[SecretStr | None, AfterValidator(_scope_key)]

@@ -2530,61 +2530,85 @@ ALTER TABLE rag.api_tokens ENABLE ROW LEVEL SECURITY;
 
 CREATE POLICY app ON rag.corpus_changes FOR SELECT TO rag_app USING (((tenant_id)::text = ( SELECT rag.scope_tenant() AS scope_tenant)));
 
-CREATE POLICY app ON rag.embedding_profiles FOR SELECT TO rag_app USING ((((tenant_id)::text = ( SELECT rag.scope_tenant() AS scope_tenant)) AND ((bot_id)::text = rag.scope_bot())));
+CREATE POLICY app ON rag.embedding_profiles FOR SELECT TO rag_app USING ((((tenant_id)::text, (bot_id)::text) = ( SELECT rag.scope_tenant() AS scope_tenant,
+    rag.scope_bot() AS scope_bot)));
 
-CREATE POLICY app ON rag.floors FOR SELECT TO rag_app USING ((((tenant_id)::text = ( SELECT rag.scope_tenant() AS scope_tenant)) AND ((bot_id)::text = rag.scope_bot())));
+CREATE POLICY app ON rag.floors FOR SELECT TO rag_app USING ((((tenant_id)::text, (bot_id)::text) = ( SELECT rag.scope_tenant() AS scope_tenant,
+    rag.scope_bot() AS scope_bot)));
 
-CREATE POLICY app ON rag.found_weights FOR SELECT TO rag_app USING ((((tenant_id)::text = ( SELECT rag.scope_tenant() AS scope_tenant)) AND ((bot_id)::text = rag.scope_bot())));
+CREATE POLICY app ON rag.found_weights FOR SELECT TO rag_app USING ((((tenant_id)::text, (bot_id)::text) = ( SELECT rag.scope_tenant() AS scope_tenant,
+    rag.scope_bot() AS scope_bot)));
 
-CREATE POLICY app ON rag.knowledge_chunks FOR SELECT TO rag_app USING ((((tenant_id)::text = ( SELECT rag.scope_tenant() AS scope_tenant)) AND ((bot_id)::text = rag.scope_bot()) AND (EXISTS ( SELECT
+CREATE POLICY app ON rag.knowledge_chunks FOR SELECT TO rag_app USING (((((tenant_id)::text, (bot_id)::text) = ( SELECT rag.scope_tenant() AS scope_tenant,
+    rag.scope_bot() AS scope_bot)) AND (EXISTS ( SELECT
    FROM rag.knowledge_sources s
   WHERE (s.id = knowledge_chunks.source_id)))));
 
-CREATE POLICY app ON rag.knowledge_sources FOR SELECT TO rag_app USING ((((tenant_id)::text = ( SELECT rag.scope_tenant() AS scope_tenant)) AND ((bot_id)::text = rag.scope_bot()) AND ((scope_type = 'bot'::text) OR (scope_user_id = rag.scope_user()))));
+CREATE POLICY app ON rag.knowledge_sources FOR SELECT TO rag_app USING (((((tenant_id)::text, (bot_id)::text) = ( SELECT rag.scope_tenant() AS scope_tenant,
+    rag.scope_bot() AS scope_bot)) AND ((scope_type = 'bot'::text) OR (((tenant_id)::text, (bot_id)::text, scope_user_id) = ( SELECT rag.scope_tenant() AS scope_tenant,
+    rag.scope_bot() AS scope_bot,
+    rag.scope_user() AS scope_user)))));
 
-CREATE POLICY app ON rag.knowledge_spaces FOR SELECT TO rag_app USING ((((tenant_id)::text = ( SELECT rag.scope_tenant() AS scope_tenant)) AND ((bot_id)::text = rag.scope_bot())));
+CREATE POLICY app ON rag.knowledge_spaces FOR SELECT TO rag_app USING ((((tenant_id)::text, (bot_id)::text) = ( SELECT rag.scope_tenant() AS scope_tenant,
+    rag.scope_bot() AS scope_bot)));
 
-CREATE POLICY app ON rag.source_documents FOR SELECT TO rag_app USING ((((tenant_id)::text = ( SELECT rag.scope_tenant() AS scope_tenant)) AND ((bot_id)::text = rag.scope_bot()) AND (EXISTS ( SELECT
+CREATE POLICY app ON rag.source_documents FOR SELECT TO rag_app USING (((((tenant_id)::text, (bot_id)::text) = ( SELECT rag.scope_tenant() AS scope_tenant,
+    rag.scope_bot() AS scope_bot)) AND (EXISTS ( SELECT
    FROM rag.knowledge_sources s
   WHERE (s.id = source_documents.source_id)))));
 
-CREATE POLICY app ON rag.source_profiles FOR SELECT TO rag_app USING ((((tenant_id)::text = ( SELECT rag.scope_tenant() AS scope_tenant)) AND ((bot_id)::text = rag.scope_bot()) AND (EXISTS ( SELECT
+CREATE POLICY app ON rag.source_profiles FOR SELECT TO rag_app USING (((((tenant_id)::text, (bot_id)::text) = ( SELECT rag.scope_tenant() AS scope_tenant,
+    rag.scope_bot() AS scope_bot)) AND (EXISTS ( SELECT
    FROM rag.knowledge_sources s
   WHERE (s.id = source_profiles.source_id)))));
 
-CREATE POLICY app ON rag.triples FOR SELECT TO rag_app USING ((((tenant_id)::text = ( SELECT rag.scope_tenant() AS scope_tenant)) AND ((bot_id)::text = rag.scope_bot()) AND (EXISTS ( SELECT
+CREATE POLICY app ON rag.triples FOR SELECT TO rag_app USING (((((tenant_id)::text, (bot_id)::text) = ( SELECT rag.scope_tenant() AS scope_tenant,
+    rag.scope_bot() AS scope_bot)) AND (EXISTS ( SELECT
    FROM rag.knowledge_sources s
   WHERE (s.id = triples.source_id)))));
 
-CREATE POLICY app ON rag.tuned_weights FOR SELECT TO rag_app USING ((((tenant_id)::text = ( SELECT rag.scope_tenant() AS scope_tenant)) AND ((bot_id)::text = rag.scope_bot())));
+CREATE POLICY app ON rag.tuned_weights FOR SELECT TO rag_app USING ((((tenant_id)::text, (bot_id)::text) = ( SELECT rag.scope_tenant() AS scope_tenant,
+    rag.scope_bot() AS scope_bot)));
 
-CREATE POLICY app_shared ON rag.embedding_profiles FOR SELECT TO rag_app USING ((((tenant_id)::text = ( SELECT rag.scope_tenant() AS scope_tenant)) AND ((bot_id)::text = ( SELECT rag.shared_bot() AS shared_bot))));
+CREATE POLICY app_shared ON rag.embedding_profiles FOR SELECT TO rag_app USING ((((tenant_id)::text, (bot_id)::text) = ( SELECT rag.scope_tenant() AS scope_tenant,
+    rag.shared_bot() AS shared_bot)));
 
-CREATE POLICY app_shared ON rag.floors FOR SELECT TO rag_app USING ((((tenant_id)::text = ( SELECT rag.scope_tenant() AS scope_tenant)) AND ((bot_id)::text = ( SELECT rag.shared_bot() AS shared_bot))));
+CREATE POLICY app_shared ON rag.floors FOR SELECT TO rag_app USING ((((tenant_id)::text, (bot_id)::text) = ( SELECT rag.scope_tenant() AS scope_tenant,
+    rag.shared_bot() AS shared_bot)));
 
-CREATE POLICY app_shared ON rag.found_weights FOR SELECT TO rag_app USING ((((tenant_id)::text = ( SELECT rag.scope_tenant() AS scope_tenant)) AND ((bot_id)::text = ( SELECT rag.shared_bot() AS shared_bot))));
+CREATE POLICY app_shared ON rag.found_weights FOR SELECT TO rag_app USING ((((tenant_id)::text, (bot_id)::text) = ( SELECT rag.scope_tenant() AS scope_tenant,
+    rag.shared_bot() AS shared_bot)));
 
-CREATE POLICY app_shared ON rag.knowledge_chunks FOR SELECT TO rag_app USING ((((tenant_id)::text = ( SELECT rag.scope_tenant() AS scope_tenant)) AND ((bot_id)::text = ( SELECT rag.shared_bot() AS shared_bot)) AND (EXISTS ( SELECT
+CREATE POLICY app_shared ON rag.knowledge_chunks FOR SELECT TO rag_app USING (((((tenant_id)::text, (bot_id)::text) = ( SELECT rag.scope_tenant() AS scope_tenant,
+    rag.shared_bot() AS shared_bot)) AND (EXISTS ( SELECT
    FROM rag.knowledge_sources s
   WHERE (s.id = knowledge_chunks.source_id)))));
 
-CREATE POLICY app_shared ON rag.knowledge_sources FOR SELECT TO rag_app USING ((((tenant_id)::text = ( SELECT rag.scope_tenant() AS scope_tenant)) AND ((bot_id)::text = ( SELECT rag.shared_bot() AS shared_bot)) AND ((scope_type = 'bot'::text) OR (scope_user_id = rag.scope_user()))));
+CREATE POLICY app_shared ON rag.knowledge_sources FOR SELECT TO rag_app USING (((((tenant_id)::text, (bot_id)::text) = ( SELECT rag.scope_tenant() AS scope_tenant,
+    rag.shared_bot() AS shared_bot)) AND ((scope_type = 'bot'::text) OR (((tenant_id)::text, (bot_id)::text, scope_user_id) = ( SELECT rag.scope_tenant() AS scope_tenant,
+    rag.shared_bot() AS shared_bot,
+    rag.scope_user() AS scope_user)))));
 
-CREATE POLICY app_shared ON rag.knowledge_spaces FOR SELECT TO rag_app USING ((((tenant_id)::text = ( SELECT rag.scope_tenant() AS scope_tenant)) AND ((bot_id)::text = ( SELECT rag.shared_bot() AS shared_bot))));
+CREATE POLICY app_shared ON rag.knowledge_spaces FOR SELECT TO rag_app USING ((((tenant_id)::text, (bot_id)::text) = ( SELECT rag.scope_tenant() AS scope_tenant,
+    rag.shared_bot() AS shared_bot)));
 
-CREATE POLICY app_shared ON rag.source_documents FOR SELECT TO rag_app USING ((((tenant_id)::text = ( SELECT rag.scope_tenant() AS scope_tenant)) AND ((bot_id)::text = ( SELECT rag.shared_bot() AS shared_bot)) AND (EXISTS ( SELECT
+CREATE POLICY app_shared ON rag.source_documents FOR SELECT TO rag_app USING (((((tenant_id)::text, (bot_id)::text) = ( SELECT rag.scope_tenant() AS scope_tenant,
+    rag.shared_bot() AS shared_bot)) AND (EXISTS ( SELECT
    FROM rag.knowledge_sources s
   WHERE (s.id = source_documents.source_id)))));
 
-CREATE POLICY app_shared ON rag.source_profiles FOR SELECT TO rag_app USING ((((tenant_id)::text = ( SELECT rag.scope_tenant() AS scope_tenant)) AND ((bot_id)::text = ( SELECT rag.shared_bot() AS shared_bot)) AND (EXISTS ( SELECT
+CREATE POLICY app_shared ON rag.source_profiles FOR SELECT TO rag_app USING (((((tenant_id)::text, (bot_id)::text) = ( SELECT rag.scope_tenant() AS scope_tenant,
+    rag.shared_bot() AS shared_bot)) AND (EXISTS ( SELECT
    FROM rag.knowledge_sources s
   WHERE (s.id = source_profiles.source_id)))));
 
-CREATE POLICY app_shared ON rag.triples FOR SELECT TO rag_app USING ((((tenant_id)::text = ( SELECT rag.scope_tenant() AS scope_tenant)) AND ((bot_id)::text = ( SELECT rag.shared_bot() AS shared_bot)) AND (EXISTS ( SELECT
+CREATE POLICY app_shared ON rag.triples FOR SELECT TO rag_app USING (((((tenant_id)::text, (bot_id)::text) = ( SELECT rag.scope_tenant() AS scope_tenant,
+    rag.shared_bot() AS shared_bot)) AND (EXISTS ( SELECT
    FROM rag.knowledge_sources s
   WHERE (s.id = triples.source_id)))));
 
-CREATE POLICY app_shared ON rag.tuned_weights FOR SELECT TO rag_app USING ((((tenant_id)::text = ( SELECT rag.scope_tenant() AS scope_tenant)) AND ((bot_id)::text = ( SELECT rag.shared_bot() AS shared_bot))));
+CREATE POLICY app_shared ON rag.tuned_weights FOR SELECT TO rag_app USING ((((tenant_id)::text, (bot_id)::text) = ( SELECT rag.scope_tenant() AS scope_tenant,
+    rag.shared_bot() AS shared_bot)));
 
 ALTER TABLE rag.bots ENABLE ROW LEVEL SECURITY;
 

@@ -155,6 +155,7 @@ def test_neither_a_key_nor_an_address_is_in_what_settings_say_of_themselves(monk
     for variable in variables():
         if variable.secret or variable.name.endswith(("_URL", "_STORAGE")):
             monkeypatch.setenv(variable.name, f"{_scheme(variable.name)}://user:hunter2-and-more@host")
+    monkeypatch.setenv("RAG_SCOPE_KEY", "hunter2andmore" * 4)
     settings = load_settings()
     monkeypatch.setenv("RAG_DEVICE", "abacus")
     with pytest.raises(UsageError) as caught:

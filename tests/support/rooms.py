@@ -30,8 +30,10 @@ GROUND = {
     "progress",
     "settings",
     "settings_page",
+    "settings_scope",
     "settings_serve",
     "settings_values",
+    "signing",
 }
 _FRONT_DOOR = "__init__"  # names what it offers, and loads it when it is asked for
 
