@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pydantic import SecretStr
 from pydantic_settings import BaseSettings
 
 from rag_assets.settings_values import Words, row
@@ -51,6 +52,15 @@ class ServeSettings(BaseSettings):
         "Pages whose requests are let in, as browsers name them in `Origin`, such as `https://chat.example.com`",
         allowed="origins, separated by commas",
         unset="none",
+    )
+    serve_metrics_token: SecretStr | None = row(
+        "RAG_SERVE_METRICS_TOKEN",
+        None,
+        SERVING,
+        "Bearer token that `GET /metrics` of `rag serve` asks for",
+        unset="none: only who asks from this machine, and not through a proxy, is told",
+        allowed="at least 16 characters",
+        min_length=16,
     )
     serve_proxies: Words = row(
         "RAG_SERVE_PROXIES",

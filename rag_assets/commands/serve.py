@@ -17,6 +17,7 @@ from rag_assets.doors.http.server import listening, log_to_stderr
 from rag_assets.doors.http.server import serve as serve_app
 from rag_assets.errors import UsageError, unknown_path
 from rag_assets.keys import check_key
+from rag_assets.observing.started import start
 from rag_assets.retrieval.files import load_retriever
 from rag_assets.settings import load_settings
 from rag_assets.store.database import Database
@@ -40,10 +41,10 @@ def serve(
 ) -> CommandResult:
     """Answer searches over HTTP, each with a token of `rag token add`; Ctrl-C ends it.
 
-    POST /search and /context, GET /sources, /health, /ready; GET /openapi.json describes them. What is sent is not
-    encrypted: let a proxy with TLS stand in front where others than this machine ask. SIGTERM, too, lets what is being
-    answered end first. A server of its own (DATABASE_URL) is searched with RAG_APP_DATABASE_URL, and brought up to date
-    by `rag up`.
+    POST /search and /context, GET /sources, /health, /ready and /metrics; GET /openapi.json describes them. What is
+    sent is not encrypted: let a proxy with TLS stand in front where others than this machine ask. SIGTERM, too, lets
+    what is being answered end first. A server of its own (DATABASE_URL) is searched with RAG_APP_DATABASE_URL, and
+    brought up to date by `rag up`.
     """
     settings = load_settings()
     files = _files(retriever or [])
@@ -55,7 +56,6 @@ def serve(
         database.ask({}, [token_of(NO_TOKEN)])  # what can never work says so now
         retrievers = {name: load_retriever(database, path) for name, path in files.items()}
         limits = Limits.from_settings(settings)
-        app = make_app(database, retrievers, limits)
         bound = listening(host, port)
     finally:
         database.close()  # what was made in this thread; the server has connections of its own
@@ -63,7 +63,8 @@ def serve(
     name, number = bound.getsockname()[:2]
     url = f"http://{f'[{name}]' if ':' in name else name}:{number}"
     note(f"Serving on {url} (Ctrl-C ends it)", "bold")
-    serve_app(app, limits, bound)
+    with start("rag-assets", settings) as telemetry:
+        serve_app(make_app(database, retrievers, limits, telemetry), limits, bound)
     return CommandResult({"url": url, "stopped": True}, lambda console: None)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +14,7 @@ import httpx
 from rag_assets.doors.http.app import make_app
 from rag_assets.doors.http.limits import Limits
 from rag_assets.doors.http.server import listening, make_server
+from rag_assets.observing.started import Telemetry
 from rag_assets.retrieval.protocol import Retriever
 from rag_assets.store.database import Database
 from rag_assets.store.tokens import add_token
@@ -26,6 +27,7 @@ class Door:
     """Where a server listens."""
 
     port: int
+    stop: Callable[[], None] = lambda: None  # and wait until it has
 
     @property
     def url(self) -> str:
@@ -49,11 +51,14 @@ class Door:
 
 @contextmanager
 def serving(
-    database: Database, retrievers: Mapping[str, Retriever] | None = None, limits: Limits = OPEN_WIDE
+    database: Database,
+    retrievers: Mapping[str, Retriever] | None = None,
+    limits: Limits = OPEN_WIDE,
+    telemetry: Telemetry | None = None,
 ) -> Iterator[Door]:
     """A server as `rag serve` runs it."""
     bound = listening("127.0.0.1", 0)
-    server = make_server(make_app(database, retrievers, limits), limits)
+    server = make_server(make_app(database, retrievers, limits, telemetry), limits)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
     thread.start()
     deadline = time.monotonic() + 30
@@ -61,12 +66,16 @@ def serving(
         assert thread.is_alive(), "the server does not start"
         assert time.monotonic() < deadline, "the server does not start in time"
         time.sleep(0.01)
-    try:
-        yield Door(bound.getsockname()[1])
-    finally:
+
+    def stop() -> None:
         server.should_exit = True
         thread.join(30)
         assert not thread.is_alive(), "the server does not end"
+
+    try:
+        yield Door(bound.getsockname()[1], stop)
+    finally:
+        stop()
 
 
 def token_for(database: Database, name: str, tenant: str, bot: str = "support", **more: Any) -> str:

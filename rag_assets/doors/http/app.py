@@ -17,15 +17,17 @@ from rag_assets.doors.http.access import Access
 from rag_assets.doors.http.edge import Edge
 from rag_assets.doors.http.errors import HttpError, error_response
 from rag_assets.doors.http.limits import Limits
+from rag_assets.doors.http.measured import measuring, metrics_router
 from rag_assets.doors.http.probes import probes_router
 from rag_assets.doors.http.room import Room
 from rag_assets.doors.http.search import search_router
 from rag_assets.doors.http.sources import sources_router
 from rag_assets.errors import shown
+from rag_assets.observing.started import Telemetry
 from rag_assets.retrieval.protocol import Retriever
 from rag_assets.store.database import Database
 
-OPEN_PATHS = frozenset({"/health", "/ready", "/openapi.json"})  # without a token
+OPEN_PATHS = frozenset({"/health", "/ready", "/openapi.json", "/metrics"})  # without a token of a caller
 _KINDS = {
     404: ("NotFound", "there is nothing at this path"),
     405: ("MethodNotAllowed", "this path takes other methods"),
@@ -38,10 +40,14 @@ _ABOUT = (
 
 
 def make_app(
-    database: Database, retrievers: Mapping[str, Retriever] | None = None, limits: Limits | None = None
+    database: Database,
+    retrievers: Mapping[str, Retriever] | None = None,
+    limits: Limits | None = None,
+    telemetry: Telemetry | None = None,
 ) -> FastAPI:
     """The application over a database, whose searches go through its app login. `retrievers` are what callers may name
-    beside `dense`, `lexical` and `hybrid`; one that is called `default` answers those who name none.
+    beside `dense`, `lexical` and `hybrid`; one that is called `default` answers those who name none. `telemetry` is
+    what `GET /metrics` tells, and where requests are counted; without it there is no such path.
 
     It closes the connections of its event loop when it ends.
     """
@@ -61,11 +67,21 @@ def make_app(
         redoc_url=None,
         lifespan=living,
         redirect_slashes=False,
-        middleware=[Middleware(Edge, access=Access(database, limits.rate), limits=limits, open_paths=OPEN_PATHS)],
+        middleware=[
+            Middleware(
+                Edge,
+                access=Access(database, limits.rate),
+                limits=limits,
+                open_paths=OPEN_PATHS,
+                measure=measuring(telemetry) if telemetry else None,
+            )
+        ],
     )
     app.openapi = _described(app)  # type: ignore[method-assign]
     for router in (search_router(room), sources_router(room), probes_router(room)):
         app.include_router(router)
+    if telemetry:
+        app.include_router(metrics_router(telemetry, limits.metrics_token))
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
     return app

@@ -21,6 +21,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from rag_assets.doors.http.access import Access, Caller
 from rag_assets.doors.http.errors import HttpError, as_http, error_response
 from rag_assets.doors.http.limits import Intake, Limits, intake_of
+from rag_assets.doors.http.measured import Measure
 from rag_assets.printing import counted
 
 _log = logging.getLogger(__name__)
@@ -55,10 +56,18 @@ class Visit:
 
 
 class Edge:
-    """An ASGI application around the routes; `open_paths` need no token."""
+    """An ASGI application around the routes; `open_paths` need no token, and `measure` is told what requests took."""
 
-    def __init__(self, app: ASGIApp, access: Access, limits: Limits, open_paths: Collection[str]) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        access: Access,
+        limits: Limits,
+        open_paths: Collection[str],
+        measure: Measure | None = None,
+    ) -> None:
         self._app, self._access, self._limits, self._open_paths = app, access, limits, open_paths
+        self._measure = measure
         self._running = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -129,8 +138,12 @@ class Edge:
     def _note(self, visit: Visit) -> None:
         route = getattr(visit.scope.get("route"), "path", "-")
         who = f"{visit.caller.tenant}/{visit.caller.bot} token {visit.caller.token_id}" if visit.caller else "-"
-        took = (time.monotonic() - visit.began) * 1000
-        _log.info("%s %s %s %d %.1f ms %s", visit.query_id, visit.scope["method"], route, visit.status, took, who)
+        method, took = visit.scope["method"], time.monotonic() - visit.began
+        if self._measure is not None:
+            self._measure(method, route, visit.status, took)
+        search = visit.scope["state"].get("search_id")
+        about = f"{who} query {search}" if search else who
+        _log.info("%s %s %s %d %.1f ms %s", visit.query_id, method, route, visit.status, took * 1000, about)
 
 
 class _Gone(Exception):

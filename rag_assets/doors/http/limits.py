@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from rag_assets.settings import Settings
 
@@ -24,6 +24,7 @@ class Limits:
         concurrent: requests that are answered at a time; more are sent away.
         hosts: names that a request may be sent to, in lower case and without port; empty for any.
         origins: pages whose requests are let in, as browsers name them in `Origin`.
+        metrics_token: what a scrape of metrics has to bring; None: it has to come from this machine.
         proxies: addresses of proxies whose `X-Forwarded-For` is believed.
     """
 
@@ -32,6 +33,7 @@ class Limits:
     concurrent: int = 64
     hosts: tuple[str, ...] = ()
     origins: tuple[str, ...] = ()
+    metrics_token: str | None = field(default=None, repr=False)
     proxies: tuple[str, ...] = ("127.0.0.1", "::1")
 
     @classmethod
@@ -43,6 +45,7 @@ class Limits:
             concurrent=settings.serve_concurrent,
             hosts=tuple(name.lower() for name in settings.serve_hosts),
             origins=settings.serve_origins,
+            metrics_token=settings.serve_metrics_token.get_secret_value() if settings.serve_metrics_token else None,
             proxies=settings.serve_proxies,
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
 from rag_assets.doors.http.access import Caller
@@ -25,17 +25,17 @@ def search_router(room: Room) -> APIRouter:
     router = APIRouter(tags=["search"], responses=_REFUSALS)
 
     @router.post("/search", response_model=SearchAnswer, summary="Search what the token's bot knows.")
-    async def search(asked: SearchRequest, caller: _Caller) -> Response:
+    async def search(asked: SearchRequest, caller: _Caller, request: Request) -> Response:
         """Results come best first, each with its citation, and with the same keys as `rag search --json` has."""
-        chosen, profile, found = await _found(room, asked, caller)
+        chosen, profile, found = await _found(room, asked, caller, request)
         how = {"mode": chosen.mode, "retriever": chosen.name if chosen.mode is None else None}
         return JsonResponse({"profile": profile, **how, **found.to_dict()})
 
     @router.post("/context", response_model=ContextAnswer, summary="Search, and write what was found for a model.")
-    async def context(asked: ContextRequest, caller: _Caller) -> Response:
+    async def context(asked: ContextRequest, caller: _Caller, request: Request) -> Response:
         """The text has numbered passages within `max_tokens`, in which documents are quoted and stay data. A model is
         told to cite `[1]`, and `passages` says what that is."""
-        _, profile, found = await _found(room, asked, caller)
+        _, profile, found = await _found(room, asked, caller, request)
         made = await asyncio.to_thread(
             format_retrieved_context, found.results, asked.max_tokens, per_source=asked.per_source
         )
@@ -58,10 +58,12 @@ def search_router(room: Room) -> APIRouter:
     return router
 
 
-async def _found(room: Room, asked: SearchRequest, caller: Caller) -> tuple[Chosen, str, Retrieval]:
+async def _found(room: Room, asked: SearchRequest, caller: Caller, request: Request) -> tuple[Chosen, str, Retrieval]:
     """What is found for a question, by which retriever, and the name of the profile that was searched."""
     if not asked.query.strip():
         raise InvalidArgument("the query is empty", "query")
     chosen = room.retriever(asked.retriever)
     scope = await room.opened(caller, asked.request_key)
-    return chosen, scope.profile.name, await chosen.made.asearch(asked.query, scope, asked.top_k, asked.filters)
+    found = await chosen.made.asearch(asked.query, scope, asked.top_k, asked.filters)
+    request.state.search_id = found.query_id  # for the log
+    return chosen, scope.profile.name, found

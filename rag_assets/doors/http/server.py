@@ -31,6 +31,10 @@ class _Protocol(HttpToolsProtocol):
     _deadline: asyncio.TimerHandle | None = None
     _head_bytes = 0
 
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self.access_log = False  # it would write paths and queries as they came; the edge writes routes
+
     def connection_made(self, transport: Any) -> None:
         """See `asyncio.Protocol`."""
         super().connection_made(transport)
@@ -97,7 +101,6 @@ def make_server(app: FastAPI, limits: Limits) -> uvicorn.Server:
         ws="none",
         lifespan="on",
         log_config=None,
-        access_log=False,  # it would write paths; the edge writes routes
         server_header=False,
         proxy_headers=True,
         forwarded_allow_ips=list(limits.proxies),

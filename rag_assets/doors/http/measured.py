@@ -1,0 +1,66 @@
+"""`GET /metrics`, and what the door itself measures: how long requests take, by route and status."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Callable
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
+
+from rag_assets.doors.http.errors import HttpError
+from rag_assets.observing.started import Telemetry
+
+Measure = Callable[[str, str, int, float], None]  # method, route, status, seconds
+_PASSED_ON = ("x-forwarded-for", "x-forwarded-host", "x-real-ip", "forwarded", "via")
+_LOCAL = ("127.0.0.1", "::1", "::ffff:127.0.0.1")
+
+
+def metrics_router(telemetry: Telemetry, token: str | None) -> APIRouter:
+    """The route. Metrics name tenants and bots, which no caller may learn: it has a token of its own, and without one
+    answers only who asks from this machine, and nobody whom a proxy brings."""
+    router = APIRouter(tags=["operation"], include_in_schema=False)
+
+    @router.get("/metrics")
+    async def metrics(request: Request) -> Response:
+        """What Prometheus scrapes."""
+        if token is None and not _is_local(request):
+            text = "metrics are told to this machine alone; RAG_SERVE_METRICS_TOKEN lets others in"
+            raise HttpError(403, "Forbidden", text)
+        if token is not None and not _has(request, token):
+            raise HttpError(401, "Unauthorized", "metrics have a token of their own: RAG_SERVE_METRICS_TOKEN")
+        body, content_type = telemetry.prometheus(request.headers.get("accept", ""))
+        return Response(body, headers={"Content-Type": content_type})
+
+    return router
+
+
+def _is_local(request: Request) -> bool:
+    return (
+        request.client is not None
+        and request.client.host in _LOCAL
+        and not any(name in request.headers for name in _PASSED_ON)
+    )
+
+
+def _has(request: Request, token: str) -> bool:
+    kind, _, given = request.headers.get("authorization", "").partition(" ")
+    return kind.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), token.encode())
+
+
+def measuring(telemetry: Telemetry) -> Measure:
+    """What the edge tells each request to, by the names of OpenTelemetry."""
+    meter = telemetry.meters.get_meter("rag_assets.doors.http")
+    taken = meter.create_histogram(
+        "http.server.request.duration",
+        "s",
+        "Duration of requests",
+        explicit_bucket_boundaries_advisory=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30),
+    )
+
+    def measure(method: str, route: str, status: int, seconds: float) -> None:
+        about: dict[str, str | int] = {"http.request.method": method, "http.route": route}
+        taken.record(seconds, {**about, "http.response.status_code": status})
+
+    return measure
