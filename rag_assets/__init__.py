@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from rag_assets.retrieval.diverse import DiverseRetriever
     from rag_assets.retrieval.dual import DualRetriever
     from rag_assets.retrieval.expanded import ExpandedRetriever
+    from rag_assets.retrieval.feedback import arecord_feedback, observe_answer, record_feedback
     from rag_assets.retrieval.files import load_retriever
     from rag_assets.retrieval.graph import GraphRetriever
     from rag_assets.retrieval.ladder import LadderRetriever, TimedRetriever
@@ -173,6 +174,7 @@ __all__ = [
     "aanswer",
     "answer",
     "aopen_scope",
+    "arecord_feedback",
     "check_citations",
     "chunk_document",
     "format_retrieved_context",
@@ -181,8 +183,10 @@ __all__ = [
     "load_retriever",
     "make_profile",
     "make_tools",
+    "observe_answer",
     "open_scope",
     "parse_file",
+    "record_feedback",
     "register_ocr",
     "register_parser",
     "sign_scope",
@@ -237,6 +241,7 @@ _HOMES = {
     "aanswer": "retrieval.answers",
     "answer": "retrieval.answers",
     "aopen_scope": "retrieval.scope",
+    "arecord_feedback": "retrieval.feedback",
     "check_citations": "retrieval.citations",
     "chunk_document": "chunking",
     "format_retrieved_context": "retrieval.context",
@@ -244,8 +249,10 @@ _HOMES = {
     "import_triples": "ingest.triples",
     "make_profile": "embedding.profiles",
     "make_tools": "doors.tools",
+    "observe_answer": "retrieval.feedback",
     "open_scope": "retrieval.scope",
     "parse_file": "documents.isolated",
+    "record_feedback": "retrieval.feedback",
     "register_ocr": "documents.ocr",
     "register_parser": "documents.registry",
     "sign_scope": "signing",

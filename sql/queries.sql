@@ -1942,3 +1942,51 @@ INSERT INTO rag.scope_signing (turned_on_by) VALUES (%(actor)s) ON CONFLICT DO N
 -- take_unsigned_scopes --
 -- Keys stay, and so does who retired which.
 DELETE FROM rag.scope_signing
+
+-- add_queries --
+-- Entries of the query log, all of one scope, which the table fills in; one that is there already stays as it is.
+WITH added AS (
+    INSERT INTO rag.query_log (query_id, asked_at, query, profile, retriever, mode, top_k, filters, rung, degraded,
+                               error, top_similarity, results, timings_ms)
+    SELECT r.query_id, now() - make_interval(secs => r.age_s), r.query, r.profile, r.retriever, r.mode, r.top_k,
+           r.filters, r.rung, r.degraded, r.error, r.top_similarity, r.results, r.timings_ms
+    FROM jsonb_to_recordset(%(rows)s) AS r (
+        query_id uuid, age_s float8, query text, profile text, retriever text, mode text, top_k int, filters jsonb,
+        rung text, degraded boolean, error text, top_similarity float8, results jsonb, timings_ms jsonb)
+    ON CONFLICT DO NOTHING
+)
+SELECT set_config('synchronous_commit', 'off', true)
+
+-- record_answer --
+-- Which of its results the answer to a query cites.
+SELECT rag.record_answer(%(query)s, %(cited)s) AS recorded
+
+-- record_feedback --
+-- Whether a passage that a query found helped whoever asked.
+SELECT rag.record_feedback(%(query)s, %(chunk)s, %(helpful)s) AS recorded
+
+-- logged_queries --
+-- A page of a tenant's query log, oldest first, from behind the given entry on.
+SELECT query_id, bot_id AS bot, user_mark, asked_at, query, profile, retriever, mode, top_k, filters, rung, degraded,
+       error, top_similarity, results, timings_ms, citations, feedback
+FROM rag.query_log
+WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
+  AND asked_at >= coalesce(%(since)s, '-infinity'::timestamptz)
+  AND (%(after_time)s::timestamptz IS NULL OR (asked_at, query_id) > (%(after_time)s, %(after_id)s::uuid))
+ORDER BY asked_at, query_id LIMIT %(limit)s
+
+-- newest_queries --
+-- The newest entries of a tenant's query log, newest first.
+SELECT query_id, bot_id AS bot, user_mark, asked_at, query, profile, retriever, mode, top_k, filters, rung, degraded,
+       error, top_similarity, results, timings_ms, citations, feedback
+FROM rag.query_log
+WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
+  AND asked_at >= coalesce(%(since)s, '-infinity'::timestamptz)
+ORDER BY asked_at DESC, query_id DESC LIMIT %(limit)s
+
+-- purge_queries --
+-- Delete entries of the query log that are older than so many days, of all users or of one.
+DELETE FROM rag.query_log
+WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
+  AND asked_at < now() - make_interval(days => %(days)s)
+  AND (%(user)s::text IS NULL OR user_mark = rag.user_mark(%(tenant)s, %(user)s))

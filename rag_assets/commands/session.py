@@ -17,11 +17,14 @@ from rag_assets.errors import (
 )
 from rag_assets.homes import has_database, looked_in, users_home
 from rag_assets.ingest.start import prepare
+from rag_assets.observing.query_log import QUERY_LOG
 from rag_assets.retrieval.scope import open_scope
 from rag_assets.settings import Settings, load_settings, read_variable, unknown_variables
 from rag_assets.store.database import Database, describe
 from rag_assets.store.profiles import get_spec
 from rag_assets.store.tenants import spaces_of
+
+_FLUSH_S = 2.0
 
 
 def check_names(database: Database, tenant: str, bot: str | None = None, *profiles: str | None) -> None:
@@ -62,6 +65,7 @@ def ready_database(settings: Settings | None = None, *, makes_home: bool = False
     except (UnknownTenant, UnknownBot) as error:
         raise type(error)(f"{error} (looked in {describe(database.url)})") from error
     finally:
+        QUERY_LOG.flush(_FLUSH_S)
         database.close()
 
 

@@ -12,15 +12,16 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-_LONG = 9  # digits in a row that are an account, a customer or an identity rather than a year or a part number
 _CARD = range(13, 20)  # digits
 _IBAN = range(15, 35)  # letters and digits
+_IBAN_DIGITS = 8  # at least
 
 # Each starts only where a run of its characters starts, and takes the run without going back.
 _EMAIL = re.compile(r"(?<![\w.%+'-])[\w.%+'-]++[@＠][\w.-]++")
 _PRINTED_IBAN = re.compile(r"(?<![A-Za-z0-9])[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?(?![A-Za-z0-9])")
-_LIKE_IBAN = re.compile(r"(?<![A-Za-z0-9])[A-Za-z]{2}\d{2}(?:[ -]?[A-Za-z0-9]){11,30}")
+_LIKE_IBAN = re.compile(r"(?<![A-Za-z0-9])(?=([A-Za-z]{2}\d{2}(?:[ -]?[A-Za-z0-9]){11,30}))")
 _DIGITS = re.compile(r"\d++(?:[ \u00a0./()-]{1,2}\d++)*+")
+_NUMBER = re.compile(r"\d{9,}+")  # an account, a customer or an identity rather than a year or a part number
 _DATE = r"(?!\d{1,2}[./-]\d{1,2}[./-]\d{2,4}(?!\d))"
 _PHONE = re.compile(rf"(?<![\w+]){_DATE}(?:\+|\(?0)(?:[ \u00a0()./-]{{0,2}}\d){{6,14}}(?!\d)")
 _GROUPED = re.compile(r"(?<!\d)(?:\(?\d{3}\)?[ .-]{1,2}\d{3}[ .-]\d{4}|\d{3}-\d{2}-\d{4})(?!\d)")
@@ -35,10 +36,11 @@ def masked(text: str, forms: Sequence[str] = ()) -> str:
         text = pattern.sub("[masked]", text)
     text = _EMAIL.sub("[email]", text)
     text = _PRINTED_IBAN.sub("[iban]", text)
-    text = _LIKE_IBAN.sub(_without_iban, text)
+    text = _without_ibans(text)
+    text = _DIGITS.sub(_without_cards, text)
     text = _PHONE.sub("[phone]", text)
     text = _GROUPED.sub("[phone]", text)
-    return _DIGITS.sub(_without_numbers, text)
+    return _NUMBER.sub("[number]", text)
 
 
 def masked_values(value: Any, forms: Sequence[str] = ()) -> Any:
@@ -58,33 +60,41 @@ def _pattern_of(form: str) -> re.Pattern[str]:
     return re.compile("".join({"#": r"\d", "?": r"[^\W\d_]"}.get(sign, re.escape(sign)) for sign in form))
 
 
-def _without_iban(match: re.Match[str]) -> str:
-    """The longest beginning that is a number of an account goes; words may stand behind it."""
-    text = match[0]
+def _without_ibans(text: str) -> str:
+    """Words may stand behind a number of an account, so each end is tried, the furthest first."""
+    pieces, place = [], 0
+    for match in _LIKE_IBAN.finditer(text):
+        if match.start() >= place and (length := _iban_length(match[1])):
+            pieces += [text[place : match.start()], "[iban]"]
+            place = match.start() + length
+    return "".join([*pieces, text[place:]])
+
+
+def _iban_length(text: str) -> int:
+    """How much of the text's beginning is a number of an account; 0: nothing of it."""
     ends = [place + 1 for place, sign in enumerate(text) if sign not in " -"]
-    for count in reversed(_IBAN):
-        if count <= len(ends) and _is_iban(re.sub("[ -]", "", text[: ends[count - 1]])):
-            return "[iban]" + text[ends[count - 1] :]
-    return text
+    fitting = (ends[count - 1] for count in reversed(_IBAN) if count <= len(ends))
+    return next((end for end in fitting if _is_iban(re.sub("[ -]", "", text[:end]))), 0)
 
 
 def _is_iban(text: str) -> bool:
+    if sum(sign.isdigit() for sign in text) < _IBAN_DIGITS:
+        return False  # words, one in a hundred of which would pass
     turned = text[4:] + text[:4]
     return int("".join(str(int(sign, 36)) for sign in turned)) % 97 == 1
 
 
-def _without_numbers(match: re.Match[str]) -> str:
-    """A run of groups of digits without the cards and long numbers in it."""
+def _without_cards(match: re.Match[str]) -> str:
+    """A run of groups of digits without the cards in it, which begin and end with groups."""
     text = match[0]
-    groups = [(one.start(), one.end()) for one in re.finditer(r"\d++", text)]
+    groups = [one.span() for one in re.finditer(r"\d++", text)]
     pieces, place, first = [], 0, 0
     while first < len(groups):
         last = _card_end(text, groups, first)
-        begin, end = groups[first][0], groups[last][1] if last is not None else groups[first][1]
-        if last is not None or end - begin >= _LONG:
-            pieces += [text[place:begin], "[card]" if last is not None else "[number]"]
-            place = end
-        first = first + 1 if last is None else last + 1
+        if last is not None:
+            pieces += [text[place : groups[first][0]], "[card]"]
+            place = groups[last][1]
+        first = 1 + (first if last is None else last)
     return "".join([*pieces, text[place:]])
 
 
@@ -93,7 +103,7 @@ def _card_end(text: str, groups: Sequence[tuple[int, int]], first: int) -> int |
     digits, found = "", None
     for last in range(first, len(groups)):
         digits += text[slice(*groups[last])]
-        if len(digits) > _CARD.stop:
+        if len(digits) >= _CARD.stop:
             break
         if len(digits) in _CARD and _passes_luhn(digits):
             found = last

@@ -12,6 +12,7 @@ from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
 from rag_assets.observing.masks import masked
+from rag_assets.observing.query_log import QUERY_LOG
 from rag_assets.observing.records import Asked, Told
 from rag_assets.observing.switches import Switches, switches
 from rag_assets.observing.telemetry import Instruments, Labels, instruments
@@ -50,6 +51,8 @@ class Open:
                 _measure(tools, asked, told, on)
             if on.search_log:
                 log_line(_line(asked, told, on))
+            if on.query_log:
+                QUERY_LOG.search(asked, told)
         except Exception:  # of an exporter or a handler of somebody else's
             _log.exception("a search could not be told of")
 

@@ -16,6 +16,7 @@ from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.exposition import choose_encoder
 
 from rag_assets.errors import UsageError
+from rag_assets.observing.query_log import QUERY_LOG
 from rag_assets.observing.switches import switch
 from rag_assets.observing.telemetry import use
 from rag_assets.settings import Settings, load_settings, read_variable
@@ -36,7 +37,8 @@ class Telemetry:
         return encode(self._registry), content_type
 
     def stop(self) -> None:
-        """Send what was not sent yet, for at most five seconds, and send nothing from now on. Safe to repeat."""
+        """Write and send what waits, for at most five seconds each, and send nothing from now on. Safe to repeat."""
+        QUERY_LOG.flush(_STOP_MS / 1000)
         use(None, None)
         switch(None)
         self.tracers.force_flush(_STOP_MS)
