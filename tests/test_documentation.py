@@ -17,6 +17,7 @@ ROOT = Path(rag_assets.__file__).parents[1]
 RETRIEVERS = sorted((ROOT / "docs" / "retrieval").glob("*.md"))
 DOORS = [ROOT / "docs" / "doors" / name for name in ("langchain.md", "llamaindex.md", "tools.md")]
 STORES = ROOT / "docs" / "stores.md"
+OBSERVED = ROOT / "docs" / "observability.md"
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *RETRIEVERS, *DOORS]
 # What is kept as the front door is, and stands beside it: these import what not everybody has.
 BESIDE = (
@@ -56,7 +57,7 @@ def test_the_examples_of_the_api_run(elsewhere: Database) -> None:
     used.close()
 
 
-@pytest.mark.parametrize("page", [*RETRIEVERS, *DOORS, STORES], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [*RETRIEVERS, *DOORS, STORES, OBSERVED], ids=lambda page: page.name)
 def test_the_examples_of_a_retriever_run(page: Path, elsewhere: Database) -> None:
     Path("handbook").mkdir()
     Path("handbook/warranty.md").write_text(
