@@ -1021,6 +1021,39 @@ END $$;
 
 ALTER FUNCTION rag.ranked(mode text, profile rag.embedding_profiles, query_vector public.vector, query rag.lexical_query, dense rag.candidates, lexical rag.candidates, dense_weight double precision, fusion text) OWNER TO rag_search;
 
+CREATE FUNCTION rag.record_answer(query uuid, cited uuid[]) RETURNS boolean
+    LANGUAGE sql SECURITY DEFINER
+    SET search_path TO 'rag', 'public', 'pg_temp'
+    AS $$
+    WITH changed AS (
+        UPDATE rag.query_log SET citations = ARRAY(
+            SELECT DISTINCT c FROM unnest(cited) AS c
+            WHERE results @> jsonb_build_array(jsonb_build_object('chunk_id', c::text)))
+        WHERE (tenant_id, bot_id) = (SELECT rag.scope_tenant(), rag.scope_bot()) AND query_id = record_answer.query
+        RETURNING 1
+    )
+    SELECT EXISTS (SELECT FROM changed)
+$$;
+
+ALTER FUNCTION rag.record_answer(query uuid, cited uuid[]) OWNER TO rag_search;
+
+CREATE FUNCTION rag.record_feedback(query uuid, chunk uuid, helpful boolean) RETURNS boolean
+    LANGUAGE sql SECURITY DEFINER
+    SET search_path TO 'rag', 'public', 'pg_temp'
+    AS $$
+    WITH changed AS (
+        UPDATE rag.query_log SET feedback = CASE
+            WHEN helpful IS NULL THEN feedback - chunk::text
+            ELSE feedback || jsonb_build_object(chunk::text, helpful) END
+        WHERE (tenant_id, bot_id) = (SELECT rag.scope_tenant(), rag.scope_bot()) AND query_id = record_feedback.query
+          AND results @> jsonb_build_array(jsonb_build_object('chunk_id', chunk::text))
+        RETURNING 1
+    )
+    SELECT EXISTS (SELECT FROM changed)
+$$;
+
+ALTER FUNCTION rag.record_feedback(query uuid, chunk uuid, helpful boolean) OWNER TO rag_search;
+
 CREATE FUNCTION rag.refuse_profile_change() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
@@ -1445,6 +1478,12 @@ CREATE FUNCTION rag.trust(dense rag.candidates, lexical rag.candidates, dense_we
 
 ALTER FUNCTION rag.trust(dense rag.candidates, lexical rag.candidates, dense_weight double precision) OWNER TO rag_owner;
 
+CREATE FUNCTION rag.user_mark(tenant text, "user" text) RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN substr(encode(sha256(convert_to(((tenant || chr(10)) || "user"), 'UTF8'::name)), 'hex'::text), 1, 32);
+
+ALTER FUNCTION rag.user_mark(tenant text, "user" text) OWNER TO rag_owner;
+
 CREATE FUNCTION rag.values_of(value jsonb) RETURNS SETOF text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     AS $$
@@ -1459,6 +1498,15 @@ CREATE FUNCTION rag.vector_type(profile rag.embedding_profiles) RETURNS text
     RETURN format('%s(%s)'::text, CASE WHEN ((profile).dimensions <= 2000) THEN 'vector'::text ELSE 'halfvec'::text END, (profile).dimensions);
 
 ALTER FUNCTION rag.vector_type(profile rag.embedding_profiles) OWNER TO rag_owner;
+
+CREATE FUNCTION rag.who_asks(OUT tenant text, OUT bot text, OUT mark text) RETURNS record
+    LANGUAGE sql STABLE PARALLEL SAFE
+    AS $$
+    SELECT s.tenant, s.bot, coalesce(rag.user_mark(s.tenant, s."user"), '')
+    FROM (SELECT rag.scope_tenant(), rag.scope_bot(), rag.scope_user()) AS s (tenant, bot, "user")
+$$;
+
+ALTER FUNCTION rag.who_asks(OUT tenant text, OUT bot text, OUT mark text) OWNER TO rag_owner;
 
 CREATE FUNCTION rag.wrong_filters(filters jsonb) RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -1941,6 +1989,34 @@ CREATE VIEW rag.profile_work WITH (security_invoker='true') AS
 
 ALTER VIEW rag.profile_work OWNER TO rag_owner;
 
+CREATE TABLE rag.query_log (
+    tenant_id rag.key DEFAULT rag.scope_tenant() NOT NULL,
+    bot_id rag.key DEFAULT rag.scope_bot() NOT NULL,
+    query_id uuid NOT NULL,
+    user_mark text DEFAULT rag.user_mark(rag.scope_tenant(), rag.scope_user()),
+    asked_at timestamp with time zone NOT NULL,
+    query text NOT NULL,
+    profile text NOT NULL,
+    retriever text NOT NULL,
+    mode text,
+    top_k integer NOT NULL,
+    filters jsonb,
+    rung text,
+    degraded boolean NOT NULL,
+    error text,
+    top_similarity double precision,
+    results jsonb NOT NULL,
+    timings_ms jsonb NOT NULL,
+    citations uuid[],
+    feedback jsonb DEFAULT '{}'::jsonb NOT NULL,
+    CONSTRAINT query_log_query_check CHECK ((length(query) <= 2000)),
+    CONSTRAINT query_log_results_check CHECK ((jsonb_typeof(results) = 'array'::text))
+);
+
+ALTER TABLE ONLY rag.query_log FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE rag.query_log OWNER TO rag_owner;
+
 CREATE TABLE rag.rate_blocks (
     provider text NOT NULL,
     model text NOT NULL,
@@ -2278,6 +2354,9 @@ ALTER TABLE ONLY rag.profile_settings
 ALTER TABLE ONLY rag.profile_specs
     ADD CONSTRAINT profile_specs_pkey PRIMARY KEY (name);
 
+ALTER TABLE ONLY rag.query_log
+    ADD CONSTRAINT query_log_pkey PRIMARY KEY (tenant_id, bot_id, query_id);
+
 ALTER TABLE ONLY rag.rate_blocks
     ADD CONSTRAINT rate_blocks_pkey PRIMARY KEY (provider, model, account);
 
@@ -2358,6 +2437,8 @@ CREATE UNIQUE INDEX knowledge_spaces_shared ON rag.knowledge_spaces USING btree 
 CREATE INDEX page_signatures_space ON rag.page_signatures USING btree (knowledge_space_id);
 
 CREATE INDEX profile_events_bot ON rag.profile_events USING btree (tenant_id, bot_id, created_at);
+
+CREATE INDEX query_log_time ON rag.query_log USING btree (tenant_id, asked_at);
 
 CREATE INDEX rate_requests_provider ON rag.rate_requests USING btree (provider, granted_at);
 
@@ -2490,6 +2571,9 @@ ALTER TABLE ONLY rag.page_signatures
 ALTER TABLE ONLY rag.profile_settings
     ADD CONSTRAINT profile_settings_profile_fkey FOREIGN KEY (profile) REFERENCES rag.profile_specs(name);
 
+ALTER TABLE ONLY rag.query_log
+    ADD CONSTRAINT query_log_tenant_id_bot_id_fkey FOREIGN KEY (tenant_id, bot_id) REFERENCES rag.bots(tenant_id, id) ON DELETE CASCADE;
+
 ALTER TABLE ONLY rag.rate_limits
     ADD CONSTRAINT rate_limits_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES rag.tenants(id);
 
@@ -2551,6 +2635,11 @@ CREATE POLICY app ON rag.knowledge_sources FOR SELECT TO rag_app USING (((((tena
 
 CREATE POLICY app ON rag.knowledge_spaces FOR SELECT TO rag_app USING ((((tenant_id)::text, (bot_id)::text) = ( SELECT rag.scope_tenant() AS scope_tenant,
     rag.scope_bot() AS scope_bot)));
+
+CREATE POLICY app ON rag.query_log FOR INSERT TO rag_app WITH CHECK (((((tenant_id)::text, (bot_id)::text, COALESCE(user_mark, ''::text)) = ( SELECT w.tenant,
+    w.bot,
+    w.mark
+   FROM rag.who_asks() w(tenant, bot, mark))) AND (asked_at <= now()) AND (citations IS NULL) AND (feedback = '{}'::jsonb)));
 
 CREATE POLICY app ON rag.source_documents FOR SELECT TO rag_app USING (((((tenant_id)::text, (bot_id)::text) = ( SELECT rag.scope_tenant() AS scope_tenant,
     rag.scope_bot() AS scope_bot)) AND (EXISTS ( SELECT
@@ -2684,6 +2773,8 @@ CREATE POLICY ingest ON rag.profile_settings TO rag_ingest USING (true) WITH CHE
 
 CREATE POLICY ingest ON rag.profile_specs TO rag_ingest USING (true) WITH CHECK (true);
 
+CREATE POLICY ingest ON rag.query_log TO rag_ingest USING (((tenant_id)::text = rag.scope_tenant()));
+
 CREATE POLICY ingest ON rag.rate_blocks TO rag_ingest USING (true) WITH CHECK (true);
 
 CREATE POLICY ingest ON rag.rate_limits TO rag_ingest USING (((tenant_id IS NULL) OR ((tenant_id)::text = rag.scope_tenant()))) WITH CHECK (((tenant_id IS NULL) OR ((tenant_id)::text = rag.scope_tenant())));
@@ -2740,6 +2831,8 @@ ALTER TABLE rag.profile_settings ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE rag.profile_specs ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE rag.query_log ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE rag.rate_blocks ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE rag.rate_limits ENABLE ROW LEVEL SECURITY;
@@ -2765,6 +2858,11 @@ CREATE POLICY search ON rag.knowledge_sources FOR SELECT TO rag_search USING (tr
 CREATE POLICY search ON rag.knowledge_spaces FOR SELECT TO rag_search USING (true);
 
 CREATE POLICY search ON rag.lexeme_stats FOR SELECT TO rag_search USING (true);
+
+CREATE POLICY search ON rag.query_log TO rag_search USING ((((tenant_id)::text, (bot_id)::text, COALESCE(user_mark, ''::text)) = ( SELECT w.tenant,
+    w.bot,
+    w.mark
+   FROM rag.who_asks() w(tenant, bot, mark))));
 
 CREATE POLICY search ON rag.scope_keys FOR SELECT TO rag_search USING (true);
 
@@ -2875,6 +2973,12 @@ REVOKE ALL ON FUNCTION rag.profile_in_scope() FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION rag.ranked(mode text, profile rag.embedding_profiles, query_vector public.vector, query rag.lexical_query, dense rag.candidates, lexical rag.candidates, dense_weight double precision, fusion text) FROM PUBLIC;
 
+REVOKE ALL ON FUNCTION rag.record_answer(query uuid, cited uuid[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION rag.record_answer(query uuid, cited uuid[]) TO rag_app;
+
+REVOKE ALL ON FUNCTION rag.record_feedback(query uuid, chunk uuid, helpful boolean) FROM PUBLIC;
+GRANT ALL ON FUNCTION rag.record_feedback(query uuid, chunk uuid, helpful boolean) TO rag_app;
+
 REVOKE ALL ON FUNCTION rag.search(mode text, query_vector public.vector, query_text text, top_k integer, candidates integer, dense_weight double precision, fusion text, filters jsonb, exact boolean) FROM PUBLIC;
 GRANT ALL ON FUNCTION rag.search(mode text, query_vector public.vector, query_text text, top_k integer, candidates integer, dense_weight double precision, fusion text, filters jsonb, exact boolean) TO rag_app;
 
@@ -2958,6 +3062,14 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.profile_settings TO rag_ingest;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.profile_specs TO rag_ingest;
 
 GRANT SELECT ON TABLE rag.profile_work TO rag_ingest;
+
+GRANT SELECT,DELETE ON TABLE rag.query_log TO rag_ingest;
+GRANT INSERT ON TABLE rag.query_log TO rag_app;
+GRANT SELECT ON TABLE rag.query_log TO rag_search;
+
+GRANT UPDATE(citations) ON TABLE rag.query_log TO rag_search;
+
+GRANT UPDATE(feedback) ON TABLE rag.query_log TO rag_search;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.rate_blocks TO rag_ingest;
 

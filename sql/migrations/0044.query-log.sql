@@ -4,6 +4,12 @@
 CREATE FUNCTION rag.user_mark(tenant text, "user" text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN substr(encode(sha256(convert_to(tenant || chr(10) || "user", 'UTF8')), 'hex'), 1, 32);
 
+-- All of the scope at once: parts that are asked for one by one could be of two.
+CREATE FUNCTION rag.who_asks(OUT tenant text, OUT bot text, OUT mark text) LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    SELECT s.tenant, s.bot, coalesce(rag.user_mark(s.tenant, s."user"), '')
+    FROM (SELECT rag.scope_tenant(), rag.scope_bot(), rag.scope_user()) AS s (tenant, bot, "user")
+$$;
+
 -- What was asked and what was found: texts of queries that were masked before, and ids. The app adds to it and does not
 -- read it. Time is the database's: what an application says of it must not keep a row for ever.
 CREATE TABLE rag.query_log (
@@ -37,8 +43,7 @@ GRANT SELECT, DELETE ON rag.query_log TO rag_ingest;
 CREATE POLICY ingest ON rag.query_log TO rag_ingest USING (tenant_id = rag.scope_tenant());
 GRANT INSERT ON rag.query_log TO rag_app;
 CREATE POLICY app ON rag.query_log FOR INSERT TO rag_app WITH CHECK (
-    tenant_id = rag.scope_tenant() AND bot_id = rag.scope_bot()
-    AND user_mark IS NOT DISTINCT FROM rag.user_mark(rag.scope_tenant(), rag.scope_user())
+    (tenant_id, bot_id, coalesce(user_mark, '')) = (SELECT w.tenant, w.bot, w.mark FROM rag.who_asks() w)
     AND asked_at <= now() AND citations IS NULL AND feedback = '{}'
 );
 
@@ -46,8 +51,7 @@ CREATE POLICY app ON rag.query_log FOR INSERT TO rag_app WITH CHECK (
 GRANT SELECT ON rag.query_log TO rag_search;
 GRANT UPDATE (citations, feedback) ON rag.query_log TO rag_search;
 CREATE POLICY search ON rag.query_log TO rag_search USING (
-    tenant_id = rag.scope_tenant() AND bot_id = rag.scope_bot()
-    AND user_mark IS NOT DISTINCT FROM rag.user_mark(rag.scope_tenant(), rag.scope_user())
+    (tenant_id, bot_id, coalesce(user_mark, '')) = (SELECT w.tenant, w.bot, w.mark FROM rag.who_asks() w)
 );
 
 -- Whether a passage helped; null takes it back. False: the scope has no such query with such a result.
@@ -57,7 +61,7 @@ LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = rag, public, pg_temp AS
         UPDATE rag.query_log SET feedback = CASE
             WHEN helpful IS NULL THEN feedback - chunk::text
             ELSE feedback || jsonb_build_object(chunk::text, helpful) END
-        WHERE tenant_id = rag.scope_tenant() AND bot_id = rag.scope_bot() AND query_id = record_feedback.query
+        WHERE (tenant_id, bot_id) = (SELECT rag.scope_tenant(), rag.scope_bot()) AND query_id = record_feedback.query
           AND results @> jsonb_build_array(jsonb_build_object('chunk_id', chunk::text))
         RETURNING 1
     )
@@ -71,7 +75,7 @@ LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = rag, public, pg_temp AS
         UPDATE rag.query_log SET citations = ARRAY(
             SELECT DISTINCT c FROM unnest(cited) AS c
             WHERE results @> jsonb_build_array(jsonb_build_object('chunk_id', c::text)))
-        WHERE tenant_id = rag.scope_tenant() AND bot_id = rag.scope_bot() AND query_id = record_answer.query
+        WHERE (tenant_id, bot_id) = (SELECT rag.scope_tenant(), rag.scope_bot()) AND query_id = record_answer.query
         RETURNING 1
     )
     SELECT EXISTS (SELECT FROM changed)
