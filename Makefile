@@ -100,6 +100,7 @@ bench: bench-install
 	$(BIN)/python -m bench.gate
 	$(BIN)/python -m bench.ingest --data $(DATA)
 	$(BIN)/python -m bench.search --data $(DATA)
+	$(BIN)/python -m bench.clients --data $(DATA)
 	$(BIN)/python -m bench.chunk --data $(DATA)
 	$(BIN)/python -m bench.chunkers --data $(DATA)
 	$(BIN)/python -m bench.fuzz

@@ -18,7 +18,6 @@ from rich.table import Table
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 HOME = REPOSITORY / ".bench"
-PEER_PYTHON = REPOSITORY / ".venv-bench" / "bin" / "python"
 METRICS = ("ndcg@10", "recall@5", "hit_rate@5", "mrr@10")
 
 
@@ -70,10 +69,12 @@ def rag(*arguments: str) -> tuple[dict[str, object], float]:
 
 def peer(script: str, *arguments: str) -> dict[str, Any]:
     """Run one of the peers in its own environment; its JSON answer."""
-    if not PEER_PYTHON.exists():
+    name = ".venv-bench-langchain" if script.startswith("langchain") else ".venv-bench"
+    python = REPOSITORY / name / "bin" / "python"
+    if not python.exists():
         raise SystemExit("the peers are not installed: make bench-install")
     output = subprocess.run(
-        [str(PEER_PYTHON), str(REPOSITORY / "bench" / "peers" / script), *arguments],
+        [str(python), str(REPOSITORY / "bench" / "peers" / script), *arguments],
         check=True,
         stdout=subprocess.PIPE,
         text=True,

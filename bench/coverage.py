@@ -27,7 +27,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.common import PEER_PYTHON, peer, show
+from bench.common import REPOSITORY, peer, show
 from rag_assets.documents.model import Record
 from rag_assets.documents.registry import parse
 from rag_assets.errors import UnsupportedFormat
@@ -245,7 +245,7 @@ def main() -> None:
     for outcome in every:
         if outcome.status != "ready":
             print(f"{outcome.status:11} {outcome.path.parent.name}/{outcome.path.name}: {outcome.error[:160]}")
-    if PEER_PYTHON.exists():
+    if (REPOSITORY / ".venv-bench").exists():
         show_beside_markitdown(files_by_kind)
     else:
         print("not compared with markitdown: the peers are not installed (make bench-install)")

@@ -78,7 +78,9 @@ def physical_table(table: str) -> str:
     return f"data_{table.lower()}"
 
 
-def open_store(dsn: str, table: str, *, hnsw: bool, ef_search: int, setup: bool) -> PGVectorStore:
+def open_store(
+    dsn: str, table: str, *, hnsw: bool, ef_search: int, setup: bool, connections: int = 5
+) -> PGVectorStore:
     """A store with the `english` full-text column; `setup` lets it create the table and its indexes."""
     sync, asynchronous = connection_strings(dsn)
     hnsw_kwargs = {
@@ -96,6 +98,7 @@ def open_store(dsn: str, table: str, *, hnsw: bool, ef_search: int, setup: bool)
         text_search_config="english",
         hnsw_kwargs=hnsw_kwargs if hnsw else None,
         perform_setup=setup,
+        create_engine_kwargs={"pool_size": connections, "max_overflow": 0},
         # Otherwise a failed CREATE is a log line, and the measurement goes on without the index.
         initialization_fail_on_error=True,
     )
