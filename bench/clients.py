@@ -13,19 +13,15 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
-import re
-import subprocess
-import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import httpx
 import psycopg
 
-from bench.common import Collection, environment, load_collection, median, peer, rag, score, show, verdict
+from bench.common import Collection, environment, load_collection, median, peer, rag, score, serving, show, verdict
 from bench.ingest import PROFILE, prepare
 from bench.peers.many_clients import by_tasks, by_threads
 
@@ -60,27 +56,6 @@ def in_process(texts: list[str], counts: list[int]) -> _Answer:
     asyncio.run(tasks())
     database.close()
     return answer
-
-
-@contextmanager
-def serving(connections: int) -> Iterator[tuple[str, str]]:
-    """A running `rag serve`: its address, and a token for the bot."""
-    token, _ = rag("token", "add", "bench", "--tenant", TENANT, "--bot", BOT, "--expires", "1d")
-    limits = {"RAG_SERVE_RATE": "100000", "RAG_SERVE_CONCURRENCY": str(2 * connections)}
-    command = [sys.executable, "-m", "rag_assets.cli", "serve", "--port", "0"]
-    with subprocess.Popen(command, env={**environment(), **limits}, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stderr is not None
-        for line in process.stderr:
-            if found := re.search(r"http://[\d.]+:\d+", line):
-                break
-        else:
-            raise SystemExit("rag serve did not start")
-        try:
-            yield found[0], str(token["token"])
-        finally:
-            process.terminate()
-            process.stderr.read()
-    rag("token", "revoke", str(token["id"]))
 
 
 def through_serve(address: str, token: str, texts: list[str], counts: list[int]) -> _Answer:
@@ -151,10 +126,10 @@ def compare(collection: Collection, url: str, counts: list[int], rounds: int) ->
     database.close()
     texts = list(collection.queries.values())
     others = peers_of(collection, url, counts)
-    with serving(max(counts)) as (address, token):
+    with serving({TENANT: BOT}, max(counts)) as served:
         ways = {
             "rag-assets hybrid": lambda: in_process(texts, counts),
-            "rag serve": lambda: through_serve(address, token, texts, counts),
+            "rag serve": lambda: through_serve(served.address, served.tokens[TENANT], texts, counts),
             **others,
         }
         found, documents = measured(ways, rounds)
@@ -170,8 +145,8 @@ def compare(collection: Collection, url: str, counts: list[int], rounds: int) ->
                 for who in ("rag-assets hybrid", *others)}  # fmt: skip
         for who in others:
             verdict(f"{clients} clients, searches/s, times {who}", best["rag-assets hybrid"] / best[who], TARGET)
-        served = found["rag serve", f"tasks {clients}"]["qps"]
-        share = served / best["rag-assets hybrid"]
+        through = found["rag serve", f"tasks {clients}"]["qps"]
+        share = through / best["rag-assets hybrid"]
         print(f"     {clients} clients, through rag serve, searches/s as a share of in process: {share:.3f}")
 
 

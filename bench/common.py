@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import statistics
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 from ranx import Qrels, Run, evaluate
@@ -81,6 +84,40 @@ def peer(script: str, *arguments: str) -> dict[str, Any]:
     ).stdout
     answer: dict[str, Any] = json.loads(output.strip().splitlines()[-1])
     return answer
+
+
+@dataclass(frozen=True)
+class Served:
+    """A running `rag serve`: its address, its process, and a token for each tenant."""
+
+    address: str
+    pid: int
+    tokens: Mapping[str, str]
+
+
+@contextmanager
+def serving(bots: Mapping[str, str], clients: int) -> Iterator[Served]:
+    """Start `rag serve` with a token for the bot of each tenant, and limits that so many clients never meet."""
+    added = {tenant: rag("token", "add", "bench", "--tenant", tenant, "--bot", bot, "--expires", "1d")[0]
+             for tenant, bot in bots.items()}  # fmt: skip
+    limits = {"RAG_SERVE_RATE": "100000", "RAG_SERVE_CONCURRENT": str(2 * clients)}
+    command = [sys.executable, "-m", "rag_assets.cli", "serve", "--port", "0"]
+    with subprocess.Popen(
+        command, env={**environment(), **limits}, stderr=subprocess.PIPE, text=True, errors="replace"
+    ) as process:
+        assert process.stderr is not None
+        found = next(filter(None, (re.search(r"http://[\d.]+:\d+", line) for line in process.stderr)), None)
+        if found is None:
+            raise SystemExit("rag serve did not start")
+        reader = Thread(target=process.stderr.read, daemon=True)  # a full pipe would hold the server up
+        reader.start()
+        try:
+            yield Served(found[0], process.pid, {tenant: str(one["token"]) for tenant, one in added.items()})
+        finally:
+            process.terminate()
+            reader.join()
+    for one in added.values():
+        rag("token", "revoke", str(one["id"]))
 
 
 def score(collection: Collection, run: Mapping[str, Sequence[str]]) -> dict[str, float]:
