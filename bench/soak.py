@@ -17,12 +17,11 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import httpx
 import psutil
 
-from bench.common import Served, environment, median, rag, serving, show, verdict
+from bench.common import HOME, Served, environment, median, rag, serving, show, verdict
 
 BOT = "bench"
 TENANTS = ("soak-a", "soak-b")
@@ -49,7 +48,7 @@ def marker(tenant: str) -> str:
 def fill(folder: Path) -> None:
     """A hundred small texts for each tenant."""
     for tenant in TENANTS:
-        (folder / tenant).mkdir()
+        (folder / tenant).mkdir(parents=True, exist_ok=True)
         for number in range(100):
             words = " ".join(random.Random(f"{tenant}{number}").choices(_WORDS, k=60))
             (folder / tenant / f"{number}.txt").write_text(f"{marker(tenant)} part {number}. {words}\n")
@@ -117,10 +116,9 @@ def main() -> None:
     options = parser.parse_args()
     os.environ.update(environment())
     rag("up")
-    with TemporaryDirectory() as folder:
-        fill(Path(folder))
-        with serving(dict.fromkeys(TENANTS, BOT), options.clients) as served:
-            heard = asyncio.run(load(served, options))
+    fill(HOME / "soak")
+    with serving(dict.fromkeys(TENANTS, BOT), options.clients) as served:
+        heard = asyncio.run(load(served, options))
     report(heard, options.minutes)
 
 
