@@ -1,0 +1,35 @@
+"""Where the database takes signed scopes alone, a server with the key serves, and one without it reads nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from rag_assets.store.database import Database
+from tests.support.http_door import error_of, serving, token_for
+from tests.support.signed_world import TENANTS, build
+
+ASKED = {"query": "the code of the main valve", "top_k": 50}
+
+
+def test_a_server_without_the_key_reads_nothing_and_one_with_it_what_the_token_may(
+    new_database: Callable[[], Database], tmp_path: Path
+) -> None:
+    world = build(new_database, tmp_path)
+    token = token_for(world, "web", "alpha")
+    with serving(world) as door:
+        found = door.post("/search", token, ASKED)
+        assert found.status_code == 200
+        assert TENANTS["alpha"] in found.text
+        assert TENANTS["beta"] not in found.text
+        assert door.get("/sources", token).json()["sources"]
+    keyless = Database(world.url)
+    with serving(keyless) as door:
+        for answer in (
+            door.post("/search", token, ASKED),
+            door.post("/context", token, ASKED),
+            door.get("/sources", token),
+        ):
+            assert (answer.status_code, error_of(answer)["type"]) == (503, "ScopeRefused")
+            assert not [secret for secret in TENANTS.values() if secret in answer.text]
+    world.close()
