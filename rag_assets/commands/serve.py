@@ -41,9 +41,9 @@ def serve(
 ) -> CommandResult:
     """Answer searches over HTTP, each with a token of `rag token add`; Ctrl-C ends it.
 
-    POST /search and /context, GET /sources, /health, /ready and /metrics; GET /openapi.json describes them. What is
-    sent is not encrypted: let a proxy with TLS stand in front where others than this machine ask. SIGTERM, too, lets
-    what is being answered end first. A server of its own (DATABASE_URL) is searched with RAG_APP_DATABASE_URL, and
+    POST /search, /context and /feedback, GET /sources, /health, /ready and /metrics; GET /openapi.json describes them.
+    What is sent is not encrypted: let a proxy with TLS stand in front where others than this machine ask. SIGTERM, too,
+    lets what is being answered end first. A server of its own (DATABASE_URL) is searched with RAG_APP_DATABASE_URL, and
     brought up to date by `rag up`.
     """
     settings = load_settings()

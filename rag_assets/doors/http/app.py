@@ -16,6 +16,7 @@ from starlette.responses import Response
 from rag_assets.doors.http.access import Access
 from rag_assets.doors.http.edge import Edge
 from rag_assets.doors.http.errors import HttpError, error_response
+from rag_assets.doors.http.feedback import feedback_router
 from rag_assets.doors.http.limits import Limits
 from rag_assets.doors.http.measured import measuring, metrics_router
 from rag_assets.doors.http.probes import probes_router
@@ -78,7 +79,7 @@ def make_app(
         ],
     )
     app.openapi = _described(app)  # type: ignore[method-assign]
-    for router in (search_router(room), sources_router(room), probes_router(room)):
+    for router in (search_router(room), feedback_router(room), sources_router(room), probes_router(room)):
         app.include_router(router)
     if telemetry:
         app.include_router(metrics_router(telemetry, limits.metrics_token))

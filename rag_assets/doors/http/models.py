@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StrictInt
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt
 
 from rag_assets.retrieval.limits import MAX_CONTEXT_TOKENS, MAX_TOP_K
 
@@ -66,6 +66,35 @@ class ContextRequest(SearchRequest):
     per_source: Annotated[
         StrictInt | None, Field(ge=1, le=MAX_TOP_K, description="Most passages of one source. Without it, any number.")
     ] = None
+
+
+class FeedbackRequest(BaseModel):
+    """Whether a result of a search helped."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [
+                {
+                    "query_id": "01a224e8-ed58-7cdd-822f-e088b228a697",
+                    "chunk_id": "97d0d889-2b31-c32a-d1ab-7f3ba21519c2",
+                    "helpful": True,
+                }
+            ]
+        },
+    )
+
+    query_id: Annotated[str, Field(max_length=36, description="That of the answer of `/search` or `/context`.")]
+    chunk_id: Annotated[str, Field(max_length=36, description="That of one of its results.")]
+    helpful: Annotated[StrictBool | None, Field(description="Null takes back what was said before.")]
+
+
+class FeedbackAnswer(BaseModel):
+    """What is noted."""
+
+    query_id: str
+    chunk_id: str
+    helpful: bool | None
 
 
 class Result(BaseModel):

@@ -21,7 +21,7 @@ def test_every_example_of_the_page_is_answered(
     (root / "warranty.md").write_text("# Warranty\n\nEvery pump has a warranty of five years, from delivery on.\n")
     ingest(database, "acme", "support", "hash-64", [root])
     token = token_for(database, "web", "acme")
-    curls = re.findall(r"^curl .*$", PAGE, re.MULTILINE)
+    curls = [line for line in re.findall(r"^curl .*$", PAGE, re.MULTILINE) if "/feedback" not in line]
     (example,) = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     assert len(curls) == 3
     with serving(database) as door, door.client() as client:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
@@ -108,7 +109,8 @@ def test_what_is_wrong_with_a_request_is_said_with_the_name_of_the_argument(
     assert error["query_id"] == answer.headers["x-request-id"]
 
 
-def test_every_example_of_the_description_is_a_request_that_is_answered(door: Door, tokens: Tokens) -> None:
+def test_every_example_of_the_description_is_a_request_that_is_answered(door: Door, made: Callable[..., str]) -> None:
+    may_all = made("may all", may=["search", "feedback", "push"])
     described = door.get("/openapi.json").json()
     examples = [
         (path, example)
@@ -117,9 +119,11 @@ def test_every_example_of_the_description_is_a_request_that_is_answered(door: Do
         if "requestBody" in about
         for example in _examples(described, about["requestBody"]["content"]["application/json"]["schema"])
     ]
-    assert len(examples) >= 5
+    assert len(examples) >= 6
     for path, example in examples:
-        assert door.post(path, tokens.acme, example).status_code == 200, example
+        # There is no such query in the log: that is no fault of the request.
+        right = (404,) if path == "/feedback" else (200,)
+        assert door.post(path, may_all, example).status_code in right, example
 
 
 def _examples(described: dict[str, Any], schema: dict[str, Any]) -> list[dict[str, Any]]:
