@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from rag_assets.errors import DatabaseFailed
 from rag_assets.retrieval.results import RetrievalResult
-from rag_assets.vector_stores.local import Held, LocalStore, Part, to_found
+from rag_assets.vector_stores.local import Held, LocalStore, Part, profile_of, to_found
 from rag_assets.vector_stores.protocol import StoredChunk, StoredSource
 
 try:
@@ -94,12 +94,15 @@ class ChromaStore(LocalStore):
     ) -> list[RetrievalResult]:
         if any(not wanted for wanted in filters.values()):
             return []  # a list of nothing lets nothing through
-        conditions = [_visible(user_id), *({_KEYS[name]: {"$in": list(wanted)}} for name, wanted in filters.items())]
+        conditions: list[Any] = [{_KEYS[name]: {"$in": list(wanted)}} for name, wanted in filters.items()]
         with self._as_ours():
-            found = self._collection(part).query(
+            collection = self._collection(part)
+            if collection.metadata["has_private"]:
+                conditions.append(_visible(user_id))
+            found = collection.query(
                 query_embeddings=[vector],
                 n_results=top_k + _EQUALS,
-                where=conditions[0] if len(conditions) == 1 else {"$and": conditions},
+                where={"$and": conditions} if len(conditions) > 1 else conditions[0] if conditions else None,
                 include=["documents", "metadatas", "distances"],
             )
         columns = (found[name][0] for name in ("ids", "documents", "metadatas", "distances"))
@@ -118,7 +121,7 @@ class ChromaStore(LocalStore):
     def _write(self, held: Held, sources: Sequence[StoredSource]) -> None:
         rows = [(source, chunk) for source in sources for chunk in source.chunks]
         with self._writing, self._as_ours():
-            collection = self._made(held)
+            collection = self._made(held, any(source.user_id is not None for source in sources))
             before = _chunks_of(collection, {source.id for source in sources})
             size = self._client.get_max_batch_size()
             for start in range(0, len(rows), size):
@@ -138,16 +141,18 @@ class ChromaStore(LocalStore):
             _drop(collection, _chunks_of(collection, there), self._client.get_max_batch_size())
             return len(there)
 
-    def _made(self, held: Held) -> Any:
-        written = max((one.metadata.get("written", 0) for one in self._client.list_collections()), default=0) + 1
-        part = held.part
+    def _made(self, held: Held, with_private: bool) -> Any:
+        name, part = _name(held.part), held.part
+        there = {one.name: one.metadata or {} for one in self._client.list_collections()}
+        written = max((one.get("written", 0) for one in there.values()), default=0) + 1
         about = {
             "tenant": part.tenant, "bot": part.bot, "space": str(part.space), "profile_id": part.profile_id,
-            "profile": json.dumps(held.profile), "origin": held.origin or _NOTHING, "floors": json.dumps(held.floors),
-            "is_shared": held.is_shared, "written": written,
+            "profile": held.profile.model_dump_json(), "origin": held.origin or _NOTHING,
+            "floors": json.dumps(held.floors), "is_shared": held.is_shared, "written": written,
+            "has_private": with_private or bool(there.get(name, {}).get("has_private")),
         }  # fmt: skip
         collection = self._client.get_or_create_collection(
-            _name(part), embedding_function=None, configuration=_INDEX, metadata=about
+            name, embedding_function=None, configuration=_INDEX, metadata=about
         )
         collection.modify(metadata=about)
         return collection
@@ -160,8 +165,8 @@ def _name(part: Part) -> str:
 def _to_held(collection: Any) -> Held:
     about = collection.metadata
     part = Part(about["tenant"], about["bot"], UUID(about["space"]), about["profile_id"])
-    profile, floors = json.loads(about["profile"]), json.loads(about["floors"])
-    return Held(part, profile, about["origin"] or None, floors, about["is_shared"])
+    floors = json.loads(about["floors"])
+    return Held(part, profile_of(about["profile"]), about["origin"] or None, floors, about["is_shared"])
 
 
 def _visible(user_id: str | None) -> dict[str, Any]:

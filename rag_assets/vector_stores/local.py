@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
@@ -38,20 +39,20 @@ class Part:
 
 @dataclass(frozen=True)
 class Held:
-    """What a part of a store holds, JSON-ready but for `part`: the profile and where its vectors were made, with the
-    floors of its scores; and whether all bots of the tenant share it."""
+    """What a part of a store holds: the profile and where its vectors were made, with the floors of its scores; and
+    whether all bots of the tenant share it."""
 
     part: Part
-    profile: dict[str, Any]
+    profile: EmbeddingProfile
     origin: str | None
     floors: dict[str, float]
     is_shared: bool
 
     def scope(self, user_id: str | None) -> RetrievalScope:
         """The scope that reaches it."""
-        part, profile = self.part, EmbeddingProfile.model_validate(self.profile)
+        part = self.part
         return RetrievalScope(
-            part.tenant, part.bot, part.space, part.profile_id, profile, user_id, self.origin, floors=self.floors
+            part.tenant, part.bot, part.space, part.profile_id, self.profile, user_id, self.origin, floors=self.floors
         )
 
 
@@ -103,7 +104,7 @@ class LocalStore(ABC):
         if len({source.id for source in checked}) < len(checked):
             raise InvalidArgument("sources: one of them is given twice", "sources")
         held = Held(
-            part, scope.profile.model_dump(mode="json"), scope.origin, dict(scope.floors),
+            part, scope.profile, scope.origin, dict(scope.floors),
             any(source.space == "tenant" for source in checked),
         )  # fmt: skip
         if checked:
@@ -129,9 +130,9 @@ class LocalStore(ABC):
         self._require_open()
         part = Part(scope.tenant_id, scope.bot_id, scope.knowledge_space_id, scope.profile_id)
         held = self._held(part)
-        if held is not None and EmbeddingProfile.model_validate(held.profile) != scope.profile:
+        if held is not None and held.profile != scope.profile:
             raise ScopeError(
-                f"the store holds the profile {held.profile['name']!r} there, and the scope carries another, "
+                f"the store holds the profile {held.profile.name!r} there, and the scope carries another, "
                 f"{scope.profile.name!r}: two models could meet in one search",
                 "scope",
             )
@@ -181,6 +182,12 @@ class LocalStore(ABC):
     @abstractmethod
     def _delete(self, part: Part, source_ids: set[UUID]) -> int:
         """Take sources away."""
+
+
+@lru_cache(maxsize=1000)
+def profile_of(text: str) -> EmbeddingProfile:
+    """A profile from its JSON, which every search compares."""
+    return EmbeddingProfile.model_validate_json(text)
 
 
 def check_vector(value: ArrayLike, profile: EmbeddingProfile, name: str = "vector") -> NDArray[np.float32]:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from rag_assets.errors import DatabaseFailed, DatabaseUnavailable, RagError, UsageError
 from rag_assets.retrieval.results import RetrievalResult
-from rag_assets.vector_stores.local import Held, LocalStore, Part, to_found
+from rag_assets.vector_stores.local import Held, LocalStore, Part, profile_of, to_found
 from rag_assets.vector_stores.matching import MATCHED, lets_through
 from rag_assets.vector_stores.protocol import StoredChunk, StoredSource
 
@@ -36,6 +36,7 @@ except ImportError as error:
 _OURS = 0x72616701  # in the header of the file, so that another database is not taken for ours
 _VERSION = 1
 _WAIT_MS = 30_000  # for another process that writes
+_CACHE_KIB = 64 * 1024  # of a connection: the vectors, which every search reads, should stay there
 _TABLES = """
     CREATE TABLE parts (
         id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, tenant TEXT NOT NULL, bot TEXT NOT NULL, space TEXT NOT NULL,
@@ -45,18 +46,21 @@ _TABLES = """
         id INTEGER PRIMARY KEY, part INTEGER NOT NULL REFERENCES parts, source_id BLOB NOT NULL, name TEXT NOT NULL,
         source_type TEXT NOT NULL, locale TEXT, content_type TEXT, metadata TEXT NOT NULL, space TEXT NOT NULL,
         user_id TEXT, UNIQUE (part, source_id));
+    CREATE INDEX private_sources ON sources (part) WHERE user_id IS NOT NULL;
     CREATE TABLE chunks (
-        part INTEGER NOT NULL, source INTEGER NOT NULL REFERENCES sources ON DELETE CASCADE, chunk_id BLOB NOT NULL,
-        content TEXT NOT NULL, token_count INTEGER NOT NULL, citation TEXT NOT NULL, metadata TEXT NOT NULL,
-        vector BLOB NOT NULL);
-    CREATE INDEX chunks_of_part ON chunks (part);
+        id INTEGER PRIMARY KEY, source INTEGER NOT NULL REFERENCES sources ON DELETE CASCADE, content TEXT NOT NULL,
+        token_count INTEGER NOT NULL, citation TEXT NOT NULL, metadata TEXT NOT NULL);
     CREATE INDEX chunks_of_source ON chunks (source);
+    CREATE TABLE vectors (
+        chunk INTEGER PRIMARY KEY REFERENCES chunks ON DELETE CASCADE, part INTEGER NOT NULL, source INTEGER NOT NULL,
+        chunk_id BLOB NOT NULL, vector BLOB NOT NULL);
+    CREATE INDEX vectors_of_part ON vectors (part);
 """
 _SOURCE = "source_id, name, source_type, locale, content_type, metadata, space, user_id"
 _NEAREST = """
-    SELECT c.rowid, vec_distance_cosine(c.vector, :vector) AS distance FROM chunks c
-    WHERE c.part = :part AND (:sources IS NULL OR c.source IN (SELECT value FROM json_each(:sources)))
-    ORDER BY distance, c.chunk_id LIMIT :top_k
+    SELECT v.chunk, vec_distance_cosine(v.vector, :vector) AS distance FROM vectors v
+    WHERE v.part = :part AND (:sources IS NULL OR v.source IN (SELECT value FROM json_each(:sources)))
+    ORDER BY distance, v.chunk_id LIMIT :top_k
 """
 
 
@@ -128,6 +132,7 @@ class SqliteStore(LocalStore):
         connection.load_extension(sqlite_vec.loadable_path())
         connection.enable_load_extension(False)
         connection.pragma("foreign_keys", True)
+        connection.pragma("cache_size", -_CACHE_KIB)
         connection.transaction_mode = "IMMEDIATE"  # a writer waits at its start, and not in the middle
         return connection
 
@@ -209,10 +214,8 @@ def _held_rows(connection: apsw.Connection, where: str, values: tuple[Any, ...])
         f"SELECT tenant, bot, space, profile_id, profile, origin, floors, is_shared FROM parts {where}", values
     )
     return [
-        Held(
-            Part(tenant, bot, UUID(space), profile_id), json.loads(profile), origin, json.loads(floors), bool(is_shared)
-        )
-        for tenant, bot, space, profile_id, profile, origin, floors, is_shared in rows
+        Held(Part(tenant, bot, UUID(space), id_), profile_of(profile), origin, json.loads(floors), bool(is_shared))
+        for tenant, bot, space, id_, profile, origin, floors, is_shared in rows
     ]
 
 
@@ -240,9 +243,9 @@ def _source(row: Sequence[Any]) -> StoredSource:
 
 def _found(connection: apsw.Connection, row: Any, distance: Any) -> RetrievalResult:
     query = (
-        f"SELECT c.chunk_id, c.content, c.token_count, c.citation, c.metadata, "
+        "SELECT v.chunk_id, c.content, c.token_count, c.citation, c.metadata, "
         f"{', '.join(f's.{name}' for name in _SOURCE.split(', '))} "
-        "FROM chunks c JOIN sources s ON s.id = c.source WHERE c.rowid = ?"
+        "FROM vectors v JOIN chunks c ON c.id = v.chunk JOIN sources s ON s.id = c.source WHERE v.chunk = ?"
     )
     columns: Any = connection.execute(query, (row,)).fetchone()
     chunk_id, content, tokens, citation, metadata, *source = columns
@@ -259,8 +262,8 @@ def _put_part(connection: apsw.Connection, held: Held) -> None:
         "ON CONFLICT (key) DO UPDATE SET profile = excluded.profile, origin = excluded.origin, "
         "floors = excluded.floors, is_shared = excluded.is_shared, written = excluded.written",
         (
-            part.key, part.tenant, part.bot, str(part.space), part.profile_id, _json(held.profile), held.origin,
-            _json(held.floors), held.is_shared,
+            part.key, part.tenant, part.bot, str(part.space), part.profile_id, held.profile.model_dump_json(),
+            held.origin, _json(held.floors), held.is_shared,
         ),
     )  # fmt: skip
 
@@ -274,17 +277,15 @@ def _put_source(connection: apsw.Connection, number: int | None, source: StoredS
         ),
     )  # fmt: skip
     row = connection.last_insert_rowid()
-    connection.executemany(
-        "INSERT INTO chunks (part, source, chunk_id, content, token_count, citation, metadata, vector) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        [
-            (
-                number, row, chunk.id.bytes, chunk.content, chunk.token_count, _json(dict(chunk.citation)),
-                _json(dict(chunk.metadata)), chunk.vector.tobytes(),
-            )
-            for chunk in source.chunks
-        ],
-    )  # fmt: skip
+    for chunk in source.chunks:
+        connection.execute(
+            "INSERT INTO chunks (source, content, token_count, citation, metadata) VALUES (?, ?, ?, ?, ?)",
+            (row, chunk.content, chunk.token_count, _json(dict(chunk.citation)), _json(dict(chunk.metadata))),
+        )
+        connection.execute(
+            "INSERT INTO vectors (chunk, part, source, chunk_id, vector) VALUES (?, ?, ?, ?, ?)",
+            (connection.last_insert_rowid(), number, row, chunk.id.bytes, chunk.vector.tobytes()),
+        )
 
 
 def _drop(connection: apsw.Connection, number: int | None, source_ids: set[UUID]) -> int:
