@@ -54,13 +54,13 @@ def test_a_source_of_another_is_no_other_answer_than_none(door: Door, tokens: To
 
 
 @pytest.mark.parametrize(("method", "path"), GUARDED)
-def test_without_a_good_token_nothing_is_said_of_any_path(door: Door, method: str, path: str) -> None:
+def test_without_a_good_token_nothing_is_said_of_any_path(world: Database, method: str, path: str) -> None:
     right = new_token()
     wrong = (
         None, "", "x", right[:-1], right + "0", right.replace("rag_", "RAG_"), right.swapcase(),
         right, f"{right}\u00e9".encode().decode("latin-1"), "'; DROP TABLE rag.api_tokens; --", "rag_" + "0" * 49,
     )  # fmt: skip
-    with door.client() as client:
+    with serving(world) as door, door.client() as client:  # of its own: it counts wrong tokens
         for token in wrong:
             headers = {} if token is None else {"Authorization": f"Bearer {token}".strip().encode("latin-1")}
             answer = client.request(method, path, headers=headers, json=ASKED)  # type: ignore[arg-type]
