@@ -23,6 +23,14 @@ if TYPE_CHECKING:
     from rag_assets.documents.model import Block, Chunk, Document, Record
     from rag_assets.documents.ocr import register_ocr
     from rag_assets.documents.registry import register_parser
+    from rag_assets.doors.push import (
+        adelete_pushed,
+        apush_document,
+        apushed_status,
+        delete_pushed,
+        push_document,
+        pushed_status,
+    )
     from rag_assets.doors.tools import AgentTools, make_tools
     from rag_assets.embedding.profiles import EmbeddingProfile, make_profile
     from rag_assets.errors import (
@@ -44,6 +52,7 @@ if TYPE_CHECKING:
         PromotionRefused,
         ProviderRefused,
         ProviderUnavailable,
+        PushLimitReached,
         RagError,
         RootMoved,
         RootUnreadable,
@@ -140,6 +149,7 @@ __all__ = [
     "PromotionRefused",
     "ProviderRefused",
     "ProviderUnavailable",
+    "PushLimitReached",
     "RagError",
     "Record",
     "RerankedRetriever",
@@ -172,11 +182,15 @@ __all__ = [
     "UnsupportedFormat",
     "UsageError",
     "aanswer",
+    "adelete_pushed",
     "answer",
     "aopen_scope",
+    "apush_document",
+    "apushed_status",
     "arecord_feedback",
     "check_citations",
     "chunk_document",
+    "delete_pushed",
     "format_retrieved_context",
     "import_triples",
     "ingest",
@@ -186,6 +200,8 @@ __all__ = [
     "observe_answer",
     "open_scope",
     "parse_file",
+    "push_document",
+    "pushed_status",
     "record_feedback",
     "register_ocr",
     "register_parser",
@@ -194,6 +210,12 @@ __all__ = [
 
 # Where each name is at home, but for the errors. `ingest` has its place in the package of that name, which is called.
 _HOMES = {
+    "adelete_pushed": "doors.push",
+    "apush_document": "doors.push",
+    "apushed_status": "doors.push",
+    "delete_pushed": "doors.push",
+    "push_document": "doors.push",
+    "pushed_status": "doors.push",
     "AgentTools": "doors.tools",
     "AgenticRetriever": "retrieval.agentic",
     "Answer": "retrieval.answers",

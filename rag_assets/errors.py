@@ -27,6 +27,7 @@ RagError
 │   ├── ModelUnavailable  no answer within the time limit, or a quota is used up
 │   ├── ModelRefused      the key, the model, the request or its contents are refused
 │   └── ModelNonsense     an answer that is empty, cut off, or of another form than was asked for
+├── PushLimitReached      the bot has as many pushed documents, or bytes of them, as it may
 ├── PromotionRefused      the pointer to the active profile was not moved, with the reason
 └── ProfileNotReady       the bot has no active profile, or the profile is not built for it
 """
@@ -210,6 +211,10 @@ class ModelNonsense(ChatError):
 
 class TimeLimitReached(RagError):
     """A part of a retrieval took longer than it may; what was found without it stands."""
+
+
+class PushLimitReached(RagError):
+    """The bot has as many pushed documents, or bytes of them, as it may; nothing was kept."""
 
 
 class PromotionRefused(RagError):

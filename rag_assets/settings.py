@@ -267,6 +267,9 @@ class Settings(ScopeSettings, ServeSettings, BaseSettings):
         ge=1,
         le=1000,
     )
+    push_file_mb: float = row("RAG_PUSH_FILE_MB", 20.0, RUNNING, "Most megabytes of a pushed document", gt=0, le=200)
+    push_documents: int = row("RAG_PUSH_DOCUMENTS", 10_000, RUNNING, "Most documents that are pushed for a bot", ge=1)
+    push_total_mb: float = row("RAG_PUSH_TOTAL_MB", 2000.0, RUNNING, "Most megabytes of all of them together", gt=0)
     mcp_token: SecretStr | None = row(
         "RAG_MCP_TOKEN",
         None,

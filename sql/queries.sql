@@ -1990,3 +1990,84 @@ DELETE FROM rag.query_log
 WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
   AND asked_at < now() - make_interval(days => %(days)s)
   AND (%(user)s::text IS NULL OR user_mark = rag.user_mark(%(tenant)s, %(user)s))
+
+-- push_document --
+SELECT rag.push_document(%(key)s, %(name)s, %(content_type)s, %(content)s, %(metadata)s, %(checksum)s, %(file_hash)s,
+                         %(actor)s, %(most_documents)s, %(most_bytes)s) AS outcome
+
+-- delete_pushed --
+-- Of one that is deleted already, nothing.
+UPDATE rag.pushed_documents SET content = NULL, deleted_at = clock_timestamp(), metadata = '{}'
+WHERE key = %(key)s AND deleted_at IS NULL
+RETURNING key
+
+-- pushed_status --
+-- What became of a document, as far as the scope may see it: its sources, and what serves them.
+SELECT p.key, p.name, p.content_type, p.bytes, p.checksum, p.metadata, p.user_id AS user, p.pushed_at, p.pushed_by,
+       p.deleted_at, p.forgotten_at, p.read_at IS NOT DISTINCT FROM p.pushed_at AS is_read,
+       f.sources, f.statuses, f.error, f.source_ids, g.profiles
+FROM rag.pushed_documents p
+JOIN rag.knowledge_spaces k ON k.tenant_id = p.tenant_id AND k.bot_id = p.bot_id
+CROSS JOIN LATERAL (
+    SELECT count(*) AS sources, array_agg(DISTINCT s.status) AS statuses,
+           (array_agg(s.error_message ORDER BY s.external_id) FILTER (WHERE s.status = 'failed'))[1] AS error,
+           (array_agg(s.id ORDER BY s.external_id))[1:20] AS source_ids
+    FROM rag.knowledge_sources s
+    WHERE s.knowledge_space_id = k.id AND s.file_hash = %(file_hash)s AND s.status <> 'deleted'
+) f
+CROSS JOIN LATERAL (
+    SELECT coalesce(jsonb_agg(jsonb_build_object(
+        'profile', e.name, 'is_active', e.id IS NOT DISTINCT FROM k.active_profile_id, 'current', t.current,
+        'error', t.error) ORDER BY e.id), '[]') AS profiles
+    FROM rag.embedding_profiles e
+    CROSS JOIN LATERAL (
+        SELECT count(*) FILTER (WHERE sp.status = 'ready' AND sp.checksum = s.checksum) AS current,
+               min(sp.error_message) AS error
+        FROM rag.knowledge_sources s
+        JOIN rag.source_profiles sp ON sp.source_id = s.id AND sp.embedding_profile_id = e.id
+        WHERE s.knowledge_space_id = k.id AND s.file_hash = %(file_hash)s AND s.status <> 'deleted'
+    ) t
+    WHERE e.knowledge_space_id = k.id AND e.status <> 'retired'
+) g
+WHERE p.key = %(key)s
+
+-- pushed_files --
+-- What lies under the root of pushed documents; of forgotten ones the content is not kept.
+SELECT p.id, p.key, p.name, p.content_type, p.bytes, p.metadata, p.pushed_at
+FROM rag.pushed_documents p
+WHERE p.tenant_id = %(tenant)s AND p.bot_id = %(bot)s AND p.user_id IS NOT DISTINCT FROM %(user)s
+  AND p.deleted_at IS NULL
+ORDER BY p.key
+
+-- pushed_content --
+SELECT content FROM rag.pushed_documents WHERE id = %(id)s AND content IS NOT NULL
+
+-- pushed_content_by_key --
+SELECT content FROM rag.pushed_documents
+WHERE tenant_id = %(tenant)s AND bot_id = %(bot)s AND user_id IS NOT DISTINCT FROM %(user)s AND key = %(key)s
+  AND content IS NOT NULL
+
+-- drop_old_pushed --
+-- Of deleted documents nobody asks for long what became of them.
+DELETE FROM rag.pushed_documents
+WHERE tenant_id = %(tenant)s AND bot_id = %(bot)s AND deleted_at < now() - interval '30 days'
+
+-- pushed_read --
+-- Which versions a scan has read.
+UPDATE rag.pushed_documents p SET read_at = t.pushed_at
+FROM unnest(%(ids)s::bigint[], %(times)s::timestamptz[]) AS t (id, pushed_at)
+WHERE p.id = t.id AND p.read_at IS DISTINCT FROM t.pushed_at
+
+-- wholly_forgotten_pushed --
+-- The pushed files of these sources of which no source is left.
+SELECT DISTINCT f.uri FROM rag.source_files f
+WHERE f.knowledge_space_id = %(space)s AND starts_with(f.uri, 'push://')
+  AND f.file_hash IN (SELECT file_hash FROM rag.knowledge_sources WHERE id = ANY(%(sources)s))
+  AND NOT EXISTS (SELECT FROM rag.knowledge_sources s
+                  WHERE s.knowledge_space_id = f.knowledge_space_id AND s.file_hash = f.file_hash
+                    AND s.status NOT IN ('deleted', 'forgotten'))
+
+-- forget_pushed --
+UPDATE rag.pushed_documents SET content = NULL, forgotten_at = now(), metadata = '{}'
+WHERE tenant_id = %(tenant)s AND bot_id = %(bot)s AND user_id IS NOT DISTINCT FROM %(user)s AND key = %(key)s
+  AND deleted_at IS NULL

@@ -992,6 +992,80 @@ CREATE FUNCTION rag.profile_snapshot(profile_id bigint) RETURNS text
 
 ALTER FUNCTION rag.profile_snapshot(profile_id bigint) OWNER TO rag_owner;
 
+CREATE FUNCTION rag.push_document(of_key text, named text, of_type text, given bytea, described jsonb, version text, file bytea, actor text, most_documents bigint, most_bytes bigint) RETURNS text
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    space uuid;
+    before rag.pushed_documents;
+    room record;
+BEGIN
+    SELECT k.id INTO space FROM rag.knowledge_spaces k
+    WHERE k.tenant_id = rag.scope_tenant() AND k.bot_id = rag.scope_bot() ORDER BY k.id LIMIT 1;
+    IF space IS NULL THEN
+        RETURN 'unknown';
+    END IF;
+    -- One after the other for a bot: two together must not have more than each of them alone may.
+    PERFORM pg_advisory_xact_lock(hashtextextended('rag.push ' || rag.scope_tenant() || '/' || rag.scope_bot(), 0));
+    INSERT INTO rag.source_roots (knowledge_space_id, tenant_id, bot_id, uri, options)
+    VALUES (space, rag.scope_tenant(), rag.scope_bot(), rag.pushed_root(rag.scope_user()),
+            rag.pushed_root_options(rag.scope_user()))
+    ON CONFLICT DO NOTHING;
+    SELECT * INTO before FROM rag.pushed_documents p
+    WHERE p.tenant_id = rag.scope_tenant() AND p.bot_id = rag.scope_bot()
+      AND p.user_id IS NOT DISTINCT FROM rag.scope_user() AND p.key = of_key;
+    IF before.checksum = version AND before.content IS NOT NULL
+       AND (before.name, before.metadata) = (named, described) AND before.content_type IS NOT DISTINCT FROM of_type THEN
+        RETURN 'unchanged';
+    END IF;
+    IF before.checksum = version AND before.forgotten_at IS NOT NULL AND EXISTS (
+        SELECT FROM rag.knowledge_sources s
+        WHERE s.knowledge_space_id = space AND s.file_hash = file AND s.status = 'forgotten') THEN
+        RETURN 'forgotten';
+    END IF;
+    SELECT * INTO room FROM rag.pushed_size(before.id);
+    IF room.documents >= most_documents THEN
+        RETURN 'documents';
+    ELSIF room.bytes + octet_length(given) > most_bytes THEN
+        RETURN 'bytes';
+    END IF;
+    INSERT INTO rag.pushed_documents AS p (
+        tenant_id, bot_id, user_id, key, name, content_type, content, bytes, checksum, metadata, pushed_at, pushed_by)
+    VALUES (rag.scope_tenant(), rag.scope_bot(), rag.scope_user(), of_key, named, of_type, given, octet_length(given),
+            version, described, clock_timestamp(), actor)
+    ON CONFLICT (tenant_id, bot_id, user_id, key) DO UPDATE SET
+        name = excluded.name, content_type = excluded.content_type, content = excluded.content, bytes = excluded.bytes,
+        checksum = excluded.checksum, metadata = excluded.metadata, pushed_by = excluded.pushed_by,
+        pushed_at = greatest(excluded.pushed_at, p.pushed_at + interval '1 microsecond'),
+        deleted_at = NULL, forgotten_at = NULL;
+    RETURN 'pushed';
+END $$;
+
+ALTER FUNCTION rag.push_document(of_key text, named text, of_type text, given bytea, described jsonb, version text, file bytea, actor text, most_documents bigint, most_bytes bigint) OWNER TO rag_owner;
+
+CREATE FUNCTION rag.pushed_root(of_user text) RETURNS text
+    LANGUAGE sql IMMUTABLE
+    RETURN CASE WHEN (of_user IS NULL) THEN 'push://documents'::text ELSE ('push://user/'::text || (SELECT string_agg(CASE WHEN ((chr(bytes.b) ~ '[A-Za-z0-9_.~-]'::text) AND (bytes.b < 128)) THEN chr(bytes.b) ELSE ('%'::text || upper(lpad(to_hex(bytes.b), 2, '0'::text))) END, ''::text ORDER BY bytes.n) AS string_agg FROM (SELECT n.n, get_byte(convert_to(pushed_root.of_user, 'UTF8'::name), n.n) AS b FROM generate_series(0, (octet_length(pushed_root.of_user) - 1)) n(n)) bytes)) END;
+
+ALTER FUNCTION rag.pushed_root(of_user text) OWNER TO rag_owner;
+
+CREATE FUNCTION rag.pushed_root_options(of_user text) RETURNS jsonb
+    LANGUAGE sql IMMUTABLE
+    RETURN (jsonb_build_object('max_loss_percent', 100) || CASE WHEN (of_user IS NULL) THEN '{}'::jsonb ELSE jsonb_build_object('visibility', 'user', 'user', of_user) END);
+
+ALTER FUNCTION rag.pushed_root_options(of_user text) OWNER TO rag_owner;
+
+CREATE FUNCTION rag.pushed_size(but bigint) RETURNS TABLE(documents bigint, bytes bigint)
+    LANGUAGE sql STABLE SECURITY DEFINER
+    SET search_path TO 'rag', 'public', 'pg_temp'
+    AS $$
+    SELECT count(*), coalesce(sum(p.bytes), 0)::bigint FROM rag.pushed_documents p
+    WHERE p.tenant_id = rag.scope_tenant() AND p.bot_id = rag.scope_bot() AND p.content IS NOT NULL
+      AND p.id IS DISTINCT FROM but
+$$;
+
+ALTER FUNCTION rag.pushed_size(but bigint) OWNER TO rag_search;
+
 CREATE FUNCTION rag.ranked(mode text, profile rag.embedding_profiles, query_vector public.vector, query rag.lexical_query, dense rag.candidates, lexical rag.candidates, dense_weight double precision, fusion text) RETURNS rag.ranking
     LANGUAGE plpgsql STABLE
     AS $$
@@ -1989,6 +2063,46 @@ CREATE VIEW rag.profile_work WITH (security_invoker='true') AS
 
 ALTER VIEW rag.profile_work OWNER TO rag_owner;
 
+CREATE TABLE rag.pushed_documents (
+    id bigint NOT NULL,
+    tenant_id rag.key NOT NULL,
+    bot_id rag.key NOT NULL,
+    user_id text,
+    key text NOT NULL,
+    name text NOT NULL,
+    content_type text,
+    content bytea,
+    bytes integer NOT NULL,
+    checksum text NOT NULL,
+    metadata jsonb DEFAULT '{}'::jsonb NOT NULL,
+    pushed_at timestamp with time zone NOT NULL,
+    pushed_by text NOT NULL,
+    read_at timestamp with time zone,
+    deleted_at timestamp with time zone,
+    forgotten_at timestamp with time zone,
+    CONSTRAINT pushed_documents_bytes_check CHECK ((bytes >= 0)),
+    CONSTRAINT pushed_documents_check CHECK (((content IS NULL) = ((deleted_at IS NOT NULL) OR (forgotten_at IS NOT NULL)))),
+    CONSTRAINT pushed_documents_content_check CHECK ((octet_length(content) <= 209715200)),
+    CONSTRAINT pushed_documents_content_type_check CHECK ((octet_length(content_type) <= 200)),
+    CONSTRAINT pushed_documents_key_check CHECK (((octet_length(key) >= 1) AND (octet_length(key) <= 1000))),
+    CONSTRAINT pushed_documents_metadata_check CHECK ((jsonb_typeof(metadata) = 'object'::text)),
+    CONSTRAINT pushed_documents_name_check CHECK (((octet_length(name) >= 1) AND (octet_length(name) <= 1000))),
+    CONSTRAINT pushed_documents_user_id_check CHECK (((octet_length(user_id) >= 1) AND (octet_length(user_id) <= 1000)))
+);
+
+ALTER TABLE ONLY rag.pushed_documents FORCE ROW LEVEL SECURITY;
+
+ALTER TABLE rag.pushed_documents OWNER TO rag_owner;
+
+ALTER TABLE rag.pushed_documents ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME rag.pushed_documents_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
 CREATE TABLE rag.query_log (
     tenant_id rag.key DEFAULT rag.scope_tenant() NOT NULL,
     bot_id rag.key DEFAULT rag.scope_bot() NOT NULL,
@@ -2354,6 +2468,9 @@ ALTER TABLE ONLY rag.profile_settings
 ALTER TABLE ONLY rag.profile_specs
     ADD CONSTRAINT profile_specs_pkey PRIMARY KEY (name);
 
+ALTER TABLE ONLY rag.pushed_documents
+    ADD CONSTRAINT pushed_documents_pkey PRIMARY KEY (id);
+
 ALTER TABLE ONLY rag.query_log
     ADD CONSTRAINT query_log_pkey PRIMARY KEY (tenant_id, bot_id, query_id);
 
@@ -2437,6 +2554,8 @@ CREATE UNIQUE INDEX knowledge_spaces_shared ON rag.knowledge_spaces USING btree 
 CREATE INDEX page_signatures_space ON rag.page_signatures USING btree (knowledge_space_id);
 
 CREATE INDEX profile_events_bot ON rag.profile_events USING btree (tenant_id, bot_id, created_at);
+
+CREATE UNIQUE INDEX pushed_documents_key ON rag.pushed_documents USING btree (tenant_id, bot_id, user_id, key) NULLS NOT DISTINCT;
 
 CREATE INDEX query_log_time ON rag.query_log USING btree (tenant_id, asked_at);
 
@@ -2571,6 +2690,9 @@ ALTER TABLE ONLY rag.page_signatures
 ALTER TABLE ONLY rag.profile_settings
     ADD CONSTRAINT profile_settings_profile_fkey FOREIGN KEY (profile) REFERENCES rag.profile_specs(name);
 
+ALTER TABLE ONLY rag.pushed_documents
+    ADD CONSTRAINT pushed_documents_tenant_id_bot_id_fkey FOREIGN KEY (tenant_id, bot_id) REFERENCES rag.bots(tenant_id, id);
+
 ALTER TABLE ONLY rag.query_log
     ADD CONSTRAINT query_log_tenant_id_bot_id_fkey FOREIGN KEY (tenant_id, bot_id) REFERENCES rag.bots(tenant_id, id) ON DELETE CASCADE;
 
@@ -2636,6 +2758,8 @@ CREATE POLICY app ON rag.knowledge_sources FOR SELECT TO rag_app USING (((((tena
 CREATE POLICY app ON rag.knowledge_spaces FOR SELECT TO rag_app USING ((((tenant_id)::text, (bot_id)::text) = ( SELECT rag.scope_tenant() AS scope_tenant,
     rag.scope_bot() AS scope_bot)));
 
+CREATE POLICY app ON rag.pushed_documents TO rag_app USING ((((tenant_id)::text = rag.scope_tenant()) AND ((bot_id)::text = rag.scope_bot()) AND (NOT (user_id IS DISTINCT FROM rag.scope_user())))) WITH CHECK ((((tenant_id)::text = rag.scope_tenant()) AND ((bot_id)::text = rag.scope_bot()) AND (NOT (user_id IS DISTINCT FROM rag.scope_user()))));
+
 CREATE POLICY app ON rag.query_log FOR INSERT TO rag_app WITH CHECK (((((tenant_id)::text, (bot_id)::text, COALESCE(user_mark, ''::text)) = ( SELECT w.tenant,
     w.bot,
     w.mark
@@ -2658,6 +2782,8 @@ CREATE POLICY app ON rag.triples FOR SELECT TO rag_app USING (((((tenant_id)::te
 
 CREATE POLICY app ON rag.tuned_weights FOR SELECT TO rag_app USING ((((tenant_id)::text, (bot_id)::text) = ( SELECT rag.scope_tenant() AS scope_tenant,
     rag.scope_bot() AS scope_bot)));
+
+CREATE POLICY app_push ON rag.source_roots FOR INSERT TO rag_app WITH CHECK ((((tenant_id)::text = rag.scope_tenant()) AND ((bot_id)::text = rag.scope_bot()) AND (uri = rag.pushed_root(rag.scope_user())) AND (options = rag.pushed_root_options(rag.scope_user()))));
 
 CREATE POLICY app_shared ON rag.embedding_profiles FOR SELECT TO rag_app USING ((((tenant_id)::text, (bot_id)::text) = ( SELECT rag.scope_tenant() AS scope_tenant,
     rag.shared_bot() AS shared_bot)));
@@ -2773,6 +2899,8 @@ CREATE POLICY ingest ON rag.profile_settings TO rag_ingest USING (true) WITH CHE
 
 CREATE POLICY ingest ON rag.profile_specs TO rag_ingest USING (true) WITH CHECK (true);
 
+CREATE POLICY ingest ON rag.pushed_documents TO rag_ingest USING (((tenant_id)::text = rag.scope_tenant())) WITH CHECK (((tenant_id)::text = rag.scope_tenant()));
+
 CREATE POLICY ingest ON rag.query_log TO rag_ingest USING (((tenant_id)::text = rag.scope_tenant()));
 
 CREATE POLICY ingest ON rag.rate_blocks TO rag_ingest USING (true) WITH CHECK (true);
@@ -2831,6 +2959,8 @@ ALTER TABLE rag.profile_settings ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE rag.profile_specs ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE rag.pushed_documents ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE rag.query_log ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE rag.rate_blocks ENABLE ROW LEVEL SECURITY;
@@ -2858,6 +2988,8 @@ CREATE POLICY search ON rag.knowledge_sources FOR SELECT TO rag_search USING (tr
 CREATE POLICY search ON rag.knowledge_spaces FOR SELECT TO rag_search USING (true);
 
 CREATE POLICY search ON rag.lexeme_stats FOR SELECT TO rag_search USING (true);
+
+CREATE POLICY search ON rag.pushed_documents FOR SELECT TO rag_search USING (true);
 
 CREATE POLICY search ON rag.query_log TO rag_search USING ((((tenant_id)::text, (bot_id)::text, COALESCE(user_mark, ''::text)) = ( SELECT w.tenant,
     w.bot,
@@ -2971,6 +3103,12 @@ GRANT ALL ON FUNCTION rag.private_sources(profile bigint) TO rag_ingest;
 
 REVOKE ALL ON FUNCTION rag.profile_in_scope() FROM PUBLIC;
 
+REVOKE ALL ON FUNCTION rag.push_document(of_key text, named text, of_type text, given bytea, described jsonb, version text, file bytea, actor text, most_documents bigint, most_bytes bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION rag.push_document(of_key text, named text, of_type text, given bytea, described jsonb, version text, file bytea, actor text, most_documents bigint, most_bytes bigint) TO rag_app;
+
+REVOKE ALL ON FUNCTION rag.pushed_size(but bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION rag.pushed_size(but bigint) TO rag_app;
+
 REVOKE ALL ON FUNCTION rag.ranked(mode text, profile rag.embedding_profiles, query_vector public.vector, query rag.lexical_query, dense rag.candidates, lexical rag.candidates, dense_weight double precision, fusion text) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION rag.record_answer(query uuid, cited uuid[]) FROM PUBLIC;
@@ -3063,6 +3201,10 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.profile_specs TO rag_ingest;
 
 GRANT SELECT ON TABLE rag.profile_work TO rag_ingest;
 
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.pushed_documents TO rag_ingest;
+GRANT SELECT,INSERT,UPDATE ON TABLE rag.pushed_documents TO rag_app;
+GRANT SELECT ON TABLE rag.pushed_documents TO rag_search;
+
 GRANT SELECT,DELETE ON TABLE rag.query_log TO rag_ingest;
 GRANT INSERT ON TABLE rag.query_log TO rag_app;
 GRANT SELECT ON TABLE rag.query_log TO rag_search;
@@ -3086,6 +3228,16 @@ GRANT SELECT ON TABLE rag.source_overview TO rag_app;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.source_roots TO rag_ingest;
 GRANT SELECT ON TABLE rag.source_roots TO rag_search;
+
+GRANT INSERT(knowledge_space_id) ON TABLE rag.source_roots TO rag_app;
+
+GRANT INSERT(tenant_id) ON TABLE rag.source_roots TO rag_app;
+
+GRANT INSERT(bot_id) ON TABLE rag.source_roots TO rag_app;
+
+GRANT INSERT(uri) ON TABLE rag.source_roots TO rag_app;
+
+GRANT INSERT(options) ON TABLE rag.source_roots TO rag_app;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE rag.tenants TO rag_ingest;
 

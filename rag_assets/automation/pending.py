@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 
 from rag_assets.automation.work import Look, PendingWork, Rank, digest
 from rag_assets.errors import SourceError
+from rag_assets.ingest.listing import list_root
 from rag_assets.ingest.root_changes import RootChanges, decide, is_due, is_remote
 from rag_assets.printing import counted
 from rag_assets.runs.lanes import Lane
-from rag_assets.sources.scan import scan_root
 from rag_assets.sources.secrets import shown
 from rag_assets.store.attempts import failed_work
 from rag_assets.store.database import Database
@@ -72,7 +72,7 @@ def _look_at_root(database: Database, root: Root, look: Look) -> tuple[list[obje
     with database.work(root.tenant) as connection:
         known = file_states(connection, root)
     try:
-        listing = scan_root(root.uri, known, root.options)
+        listing = list_root(database, root, known)
     except (SourceError, OSError) as error:
         look.warnings.append(f"root {shown(root.uri)} of {root.tenant}/{root.bot} could not be listed: {error}")
         return [], 0

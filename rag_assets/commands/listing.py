@@ -39,6 +39,11 @@ _COMMANDS: tuple[_Row, ...] = (
         "Take one source out of all profiles of a bot now, and do not read it again until it changes.",
     ),
     ("search", "search:search", "Search what a bot knows; nothing of another tenant or bot is ever returned."),
+    (
+        "push",
+        "push:push",
+        "Keep a document for a bot, without a file to come from; the next ingest reads it as any source.",
+    ),
     ("mcp", "mcp:mcp", "Serve an agent the knowledge of one bot over the Model Context Protocol."),
     (
         "compare",

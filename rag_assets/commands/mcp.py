@@ -10,7 +10,7 @@ import typer
 from rag_assets.commands.options import Bot, RetrieverFile, Tenant, key
 from rag_assets.commands.session import door_database, opened_for_others
 from rag_assets.commands.shell import CommandResult, note
-from rag_assets.doors.mcp.server import make_server, offered
+from rag_assets.doors.mcp.server import indexing, make_server, offered
 from rag_assets.doors.mcp.serving import PATH, listening, serve_http, serve_stdio
 from rag_assets.doors.tools import make_tools
 from rag_assets.errors import UsageError
@@ -31,6 +31,9 @@ def mcp(
             help="Profile to search. (default: the bot's active one)", show_default=False, callback=key("profile")
         ),
     ] = None,
+    allow_index: Annotated[
+        bool, typer.Option("--allow-index", help="Offer the tool index_document, which adds documents to the bot.")
+    ] = False,
     http: Annotated[
         int | None,
         typer.Option(
@@ -55,9 +58,9 @@ def mcp(
 ) -> int | CommandResult:
     """Serve an agent the knowledge of one bot over the Model Context Protocol.
 
-    The tools are search and read_source. Tenant, bot and user are fixed here, and no client can change them. On stdin
-    and stdout it serves the program that starts it. With --http clients bring the token of RAG_MCP_TOKEN, or the one
-    that is printed.
+    The tools are search and read_source, and with --allow-index index_document. Tenant, bot and user are fixed here,
+    and no client can change them. On stdin and stdout it serves the program that starts it. With --http clients bring
+    the token of RAG_MCP_TOKEN, or the one that is printed.
     """
     if user == "":
         raise UsageError("--user is empty; leave it out to serve without a user")
@@ -70,8 +73,9 @@ def mcp(
         opened_for_others(database, tenant, bot, profile, user)
         made = load_retriever(database, retriever) if retriever else None
         tools = make_tools(database, tenant=tenant, bot=bot, user=user, profile=profile, retriever=made)
+        serves = [*offered(tools), *([indexing(database, tenant, bot, user)] if allow_index else [])]
         if as_json:
-            names = [one.told.name for one in offered(tools)]
+            names = [one.told.name for one in serves]
             payload = {
                 "tenant": tenant,
                 "bot": bot,
@@ -80,7 +84,7 @@ def mcp(
                 "tools": names,
             }
             return CommandResult(payload, lambda console: None)
-        server = make_server(offered(tools))
+        server = make_server(serves)
         if http is None:
             return serve_stdio(server, database)
         listener = listening(host, http)

@@ -11,4 +11,5 @@ MAX_CONTENT_CHARS = 20_000  # of one result
 MAX_ANSWER_CHARS = 100_000  # of all results together
 MAX_PLACES = 10  # other places of a text, of one result
 MAX_METADATA_CHARS = 4_000  # as JSON, of one result
+MAX_INDEXED_CHARS = 1_000_000
 MAX_START = 2**31 - 2  # a text is shorter

@@ -12,6 +12,7 @@ from rag_assets.ingest.repeated_pages import pages_of
 from rag_assets.store.database import Connection, Database
 from rag_assets.store.forgetting import Forgotten, forget_sources, shared_contents, shared_media, stored_versions
 from rag_assets.store.profiles import BuiltProfile, profiles_so_far
+from rag_assets.store.pushed import drop_forgotten
 from rag_assets.store.sources import PendingSource
 from rag_assets.store.tenants import Space, spaces_of
 
@@ -28,7 +29,9 @@ def forget(database: Database, tenant: str, bot: str, sources: Sequence[UUID]) -
     with database.work(tenant) as connection:
         space = spaces_of(connection, tenant, bot)[0]
         hashes = _own_hashes(connection, space, sources)
-        return forget_sources(connection, space, sources, hashes)
+        forgotten = forget_sources(connection, space, sources, hashes)
+        drop_forgotten(connection, space, sources)
+        return forgotten
 
 
 def _own_hashes(connection: Connection, space: Space, sources: Sequence[UUID]) -> list[bytes]:

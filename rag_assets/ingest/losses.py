@@ -18,6 +18,7 @@ from rag_assets.ingest.root_changes import RootChanges
 from rag_assets.ingest.staging import FileRead
 from rag_assets.printing import counted
 from rag_assets.sources.options import RootOptions
+from rag_assets.sources.pushed import is_pushed
 from rag_assets.sources.scan import RootListing, scan_root
 from rag_assets.sources.secrets import shown
 from rag_assets.store import roots as store
@@ -261,7 +262,7 @@ def confirm(connection: Connection, root: Root) -> int:
 def _left_out(root: Root, uris: set[str]) -> set[str]:
     """Those of these files that are there, and that the root's options leave out."""
     options = root.options.model_copy(update={"include": (), "exclude": (), "gitignore": False, "all_folders": True})
-    if options == root.options:
+    if options == root.options or is_pushed(root.uri):
         return set()
     try:
         return uris & {file.uri for file in scan_root(root.uri, {}, options).files}

@@ -24,10 +24,12 @@ from rag_assets.embedding.cached import CachedEmbedding, MediaFile, embed_media_
 from rag_assets.embedding.protocol import Caller, MediaEmbedder
 from rag_assets.embedding.registry import embedder_for
 from rag_assets.errors import SourceError
+from rag_assets.ingest.listing import read_pushed
 from rag_assets.ingest.sources import Failure
 from rag_assets.progress import stage
 from rag_assets.sources.addresses import is_local
 from rag_assets.sources.local import locate
+from rag_assets.sources.pushed import is_pushed
 from rag_assets.sources.scan import SourceFile, read_content
 from rag_assets.store.cache import PgVectorCache
 from rag_assets.store.database import Database
@@ -90,6 +92,9 @@ class _Reader:
     """Reads files again, those of this machine beneath the root of their source alone, and remembers by row of which
     this was not possible, and which are not what they were."""
 
+    database: Database
+    tenant: str
+    bot: str
     roots: Mapping[UUID, str] = field(default_factory=dict)  # by source
     unread: dict[int, str] = field(default_factory=dict)
     changed: set[int] = field(default_factory=set)
@@ -97,12 +102,17 @@ class _Reader:
     def read(self, row: int, source: UUID, uri: str, checksum: str) -> bytes | None:
         try:
             root = self.roots.get(source)
+            if is_pushed(uri):
+                return self._checked(row, read_pushed(self.database, self.tenant, self.bot, uri), checksum)
             is_beneath = root is not None and is_local(root) and is_local(uri)
             file = locate(root, uri) if root and is_beneath else SourceFile(uri, uri, size=-1, mtime_ns=0)
             data = read_content(file).data
         except (OSError, SourceError) as error:
             self.unread[row] = str(error)
             return None
+        return self._checked(row, data, checksum)
+
+    def _checked(self, row: int, data: bytes, checksum: str) -> bytes | None:
         if bytes_checksum(data) != checksum:
             self.changed.add(row)
             return None
@@ -125,7 +135,8 @@ def embed_media(
     """
     rows = files.to_pylist()
     with database.work(built.tenant) as connection:
-        reader = _Reader(roots_of_sources(connection, [UUID(values["source_id"]) for values in rows]))
+        roots = roots_of_sources(connection, [UUID(values["source_id"]) for values in rows])
+    reader = _Reader(database, built.tenant, built.bot, roots)
     with stage(f"embed files {built.bot}", len(rows)) as bar:
         # A profile that is multimodal has a model that embeds files.
         embedder = cast(MediaEmbedder, embedder_for(built.profile))

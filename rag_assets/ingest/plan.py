@@ -18,6 +18,7 @@ from rag_assets.errors import RootUnreadable
 from rag_assets.ingest.chunks import CutSource, cut_source
 from rag_assets.ingest.dry_sync import NOWHERE, ScannedRoot, look_ahead, space_of
 from rag_assets.ingest.extraction import graph_cost, request_tokens, text_hash, unasked
+from rag_assets.ingest.listing import list_root
 from rag_assets.ingest.losses import RecordLosses, find_gone, lost_files, sources_before
 from rag_assets.ingest.repeated_pages import Pages
 from rag_assets.ingest.root_changes import RootChanges, decide, left_out_before
@@ -25,7 +26,7 @@ from rag_assets.ingest.staging import FileRead, read_file
 from rag_assets.printing import counted, duration
 from rag_assets.progress import stage
 from rag_assets.sources.options import RootOptions
-from rag_assets.sources.scan import RootListing, scan_root
+from rag_assets.sources.scan import RootListing
 from rag_assets.sources.secrets import shown
 from rag_assets.store.cache import Timed, known_hashes, timed_usage
 from rag_assets.store.database import Connection, Database
@@ -249,7 +250,7 @@ def make_plan(
         roots += [Root(NOWHERE, space, tenant, bot, uri) for uri in dict.fromkeys(given) if uri not in known]
         roots = [_told(root, options) if root.uri in given else root for root in roots]
         covered: set[str] = set()
-        scans = [scan for root in roots if (scan := _scan(connection, root, plan, covered)) is not None]
+        scans = [scan for root in roots if (scan := _scan(database, connection, root, plan, covered)) is not None]
     _count_files(plan, scans)
     to_read = sum(len(scan.changes.to_read) for scan in scans)
     step = max(1, -(-to_read // SAMPLE_FILES))
@@ -269,11 +270,11 @@ def exists(database: Database, tenant: str, bot: str) -> bool:
     return tenant in list_tenants(database) and bot in list_bots(database, tenant)
 
 
-def _scan(connection: Connection, root: Root, plan: Plan, covered: set[str]) -> _Scan | None:
+def _scan(database: Database, connection: Connection, root: Root, plan: Plan, covered: set[str]) -> _Scan | None:
     """Look at one root; files in `covered`, which it extends, are another root's."""
     known = file_states(connection, root)
     try:
-        listing = scan_root(root.uri, known, root.options)
+        listing = list_root(database, root, known)
     except RootUnreadable as error:
         plan.unreadable.append((shown(root.uri), str(error)))
         return None

@@ -12,6 +12,7 @@ from rag_assets.documents.names import is_web
 from rag_assets.documents.registry import PARSER_VERSION, supported
 from rag_assets.settings import load_settings
 from rag_assets.sources.listing import NOINDEX, NOINDEX_READ
+from rag_assets.sources.pushed import is_pushed
 from rag_assets.sources.scan import RootListing, SourceFile
 from rag_assets.store.roots import Root, Skipped
 from rag_assets.store.sources import FileState, hash_uri
@@ -100,7 +101,7 @@ def _day(seconds: float) -> int:
 
 def _is_seen(uri: str) -> bool:
     """Whether a listing would name the file if it were there."""
-    return is_web(uri) or supported(uri)
+    return is_web(uri) or is_pushed(uri) or supported(uri)
 
 
 def _under(uri: str, hidden: Sequence[str]) -> bool:
@@ -145,4 +146,4 @@ def is_due(root: Root, now: datetime) -> bool:
 
 def is_remote(uri: str) -> bool:
     """Whether a root is reached over a network."""
-    return "://" in uri and not uri.lower().startswith("file:")
+    return "://" in uri and not uri.lower().startswith("file:") and not is_pushed(uri)

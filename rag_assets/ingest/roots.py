@@ -22,6 +22,7 @@ from rag_assets.sources.local import to_path
 from rag_assets.sources.options import RootOptions
 from rag_assets.sources.patterns import patterns_of
 from rag_assets.sources.places import base_of, place_in
+from rag_assets.sources.pushed import is_pushed
 from rag_assets.sources.scan import SourceFile, read_file, scan_root
 from rag_assets.sources.secrets import shown
 from rag_assets.store import roots as store
@@ -159,6 +160,8 @@ def move_root(database: Database, root: Root, uri: str) -> Moved:
         RootUnreadable: what lies at the new address cannot be listed; nothing was changed.
         UsageError: nothing of the root is there; nothing was changed.
     """
+    if is_pushed(root.uri):
+        raise UsageError(f"what was pushed lies under {root.uri} in the database and nowhere else: it cannot be moved")
     listing = scan_root(uri, {}, root.options)
     there = _places(uri, listing.files)
     with database.work(root.tenant) as connection:
@@ -192,7 +195,7 @@ def refuse_moves(
         RootMoved: says how the root is moved, and how it is read as a new one.
     """
     with database.work(tenant) as connection:
-        roots = list_roots(connection, tenant, bot)
+        roots = [root for root in list_roots(connection, tenant, bot) if not is_pushed(root.uri)]
         known = {root.id: file_states(connection, root) for root in roots}
     new = set(uris) - {root.uri for root in roots}
     if not any(known.values()):

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from rag_assets.errors import RootUnreadable
+from rag_assets.ingest.listing import list_root
 from rag_assets.ingest.losses import HeldLoss, Losses, RecordLosses, emptied_of, held_losses, settle, sources_before
 from rag_assets.ingest.root_changes import (
     RootChanges,
@@ -22,11 +23,13 @@ from rag_assets.ingest.root_changes import (
 from rag_assets.ingest.staging import FileRead, is_batch, is_same, read_file, staged_sources, stays_forgotten
 from rag_assets.ingest.withdrawal import vanished
 from rag_assets.progress import stage
-from rag_assets.sources.scan import RootListing, SourceFile, scan_root
+from rag_assets.sources.pushed import is_pushed
+from rag_assets.sources.scan import RootListing, SourceFile
 from rag_assets.sources.secrets import shown, shown_text
 from rag_assets.store import sources as store
 from rag_assets.store.database import Connection, Database
 from rag_assets.store.forgetting import confirm_forgotten
+from rag_assets.store.pushed import drop_old, note_read
 from rag_assets.store.roots import (
     Root,
     RootScan,
@@ -115,7 +118,7 @@ def _sync_root(database: Database, root: Root, report: SyncReport, covered: set[
         media = store.embeds_media(connection, root.space_id)
         records = RecordLosses(root, sources_before(connection, root), confirm_loss)
     try:
-        listing = scan_root(root.uri, known, root.options)
+        listing = list_root(database, root, known)
     except RootUnreadable as error:
         report.unreadable_roots.append(Failure(root.bot, shown(root.uri), str(error)))
         report.held += held_losses([root])
@@ -156,6 +159,8 @@ def _record(
         report.skipped[reason] = report.skipped.get(reason, 0) + one.count
     with database.work(root.tenant) as connection:
         share_files(connection, root, [hash_uri(uri) for uri in changes.shared])
+        if is_pushed(root.uri):
+            drop_old(connection, root)
         scan = RootScan(
             files=len(listing.files),
             bytes=sum(max(0, file.size) for file in listing.files),
@@ -217,6 +222,8 @@ class _Reader:
             for read in self._batch:
                 if read.state is not None and hash_uri(read.file.uri) not in changes.undecided:
                     store.remember_file(connection, self._root, read.file.uri, read.state)
+            given = [read.file.given for read in self._batch if read.file.given is not None and read.state is not None]
+            note_read(connection, ((one.id, one.at) for one in given))
         self._batch = []
         _count_kept(self._database, self._root, touched, self._report)
 

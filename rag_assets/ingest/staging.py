@@ -50,7 +50,8 @@ def read_file(file: SourceFile, known: FileState | None) -> FileRead:
     size, state = len(content.data), _state(file, content)
     if content.noindex and not file.options.noindex:
         return _not_indexed(file, size, state, NOINDEX_TOLD)
-    if known is not None and (known.checksum, known.parser_version) == (state.checksum, PARSER_VERSION):
+    same = known is not None and (known.checksum, known.parser_version) == (state.checksum, PARSER_VERSION)
+    if same and file.given is None:  # else the same bytes may have come with another description
         return FileRead(file, size, state, is_touched=True)
     records = tuple(parse_file(content.data, file.path_in_root, _with_encoding(file, content.content_type)))
     if is_web(file.uri) and not file.options.noindex and any(_asks_for_noindex(record) for record in records):
@@ -170,6 +171,10 @@ def _name(file: SourceFile, record: Record) -> str:
 
 def _metadata(file: SourceFile, record: Record) -> dict[str, Any]:
     metadata = dict(record.document.metadata) if record.document else {}
+    if file.given is not None:
+        metadata |= file.given.metadata
+        if record.key:
+            metadata.pop("doc_id")  # which is the whole file's
     # What relevance labels call a document: the record's own id, or its place under the root.
     metadata.setdefault("doc_id", part_name(file.path_in_root, record.key))
     if record.key:

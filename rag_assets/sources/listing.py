@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from datetime import datetime
+from typing import Any, Protocol
 
 from rag_assets.sources.beneath import Place
 from rag_assets.sources.options import DEFAULT_OPTIONS, RootOptions
@@ -21,13 +22,25 @@ NAMED_SKIPPED = 200  # names kept for each reason; beyond, what is left out is c
 
 
 @dataclass(frozen=True)
+class Given:
+    """What somebody handed over with a document that lies at no address: how its bytes are `read`, its number, and
+    since when it is as it is."""
+
+    read: Callable[[], bytes]
+    id: int
+    at: datetime
+    content_type: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class SourceFile:
     """A file under a root. `uri` is its identity everywhere; `path_in_root` is for people.
 
     `size` is in bytes, -1 where unknown. `mtime_ns` is in nanoseconds since the epoch; where a store does not
     tell it, it is the time of the scan, so that the file counts as changed. `ctime_ns` and `inode` are those of its
-    file system, None where it has none or they do not last. `place` is where a file of this machine was found, and
-    `options` are those of its root.
+    file system, None where it has none or they do not last. `place` is where a file of this machine was found,
+    `options` are those of its root, and `given` is what was handed over with it.
 
     Sizes and times are those that 64 bits hold: a server may say anything, and so does `touch`, and one file of the
     year 9999 must not keep the others of its tenant from being stored.
@@ -41,6 +54,7 @@ class SourceFile:
     inode: int | None = None
     place: Place | None = field(default=None, repr=False)
     options: RootOptions = field(default=DEFAULT_OPTIONS, repr=False)
+    given: Given | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         for name in ("size", "mtime_ns", "ctime_ns"):

@@ -68,6 +68,8 @@ def read_file(file: SourceFile) -> bytes:
 
 def read_content(file: SourceFile) -> Content:
     """Return the bytes of a file with the content type that its server declares; raises like `read_file`."""
+    if file.given is not None:
+        return Content(file.given.read(), file.given.content_type)
     if is_web(file.uri):
         page = fetch(file.uri, lambda content_type: refuse_type(file.uri, content_type))
         told = page.validators

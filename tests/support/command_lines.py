@@ -13,10 +13,15 @@ from rag_assets.commands.listing import listed
 
 _ENOUGH = {
     "file": __file__, "query": "x", "percent": "5", "provider": "google", "items": "3", "out": "report.md",
-    "source": "x.md", "new": ".",
+    "source": "x.md", "new": ".", "id": "x",
 }  # fmt: skip
 # Where one of several is needed, or all of them but for an option.
-_NEEDED = {"tenant limit": ("provider", "items"), "root set": ("exclude",), "compare": ("first", "second")}
+_NEEDED = {
+    "tenant limit": ("provider", "items"),
+    "root set": ("exclude",),
+    "compare": ("first", "second"),
+    "push": ("file",),
+}
 
 
 def commands() -> Iterator[tuple[str, TyperCommand]]:

@@ -23,11 +23,21 @@ from mcp_types import (
 )
 
 from rag_assets.doors.answers import Told
-from rag_assets.doors.mcp.schemas import INSTRUCTIONS, READ_SOURCE, SEARCH
+from rag_assets.doors.limits import MAX_INDEXED_CHARS
+from rag_assets.doors.mcp.schemas import INDEX_DOCUMENT, INSTRUCTIONS, READ_SOURCE, SEARCH
+from rag_assets.doors.push import apush_document
 from rag_assets.doors.tools import AgentTools
-from rag_assets.errors import RagError, UsageError, alike, did_you_mean, shown
+from rag_assets.errors import InvalidArgument, RagError, UsageError, alike, did_you_mean, shown
+from rag_assets.retrieval.arguments import check_text
+from rag_assets.store.database import Database
 
 CALL_LIMIT_S = 60.0
+_MARKDOWN = "text/markdown"
+_OUTCOMES = {
+    "pushed": "It is kept, and will be found once it has been ingested.",
+    "unchanged": "This very document is there already.",
+    "forgotten": "This very document was forgotten on purpose, and is not taken again.",
+}
 _NAME_CHARS = 100  # a longer one is no misspelt argument
 _LOG = logging.getLogger(__name__)
 
@@ -45,6 +55,20 @@ class OfferedTool:
 def offered(tools: AgentTools) -> tuple[OfferedTool, ...]:
     """The tools that only read."""
     return OfferedTool(SEARCH, tools.atold_search), OfferedTool(READ_SOURCE, tools.atold_source)
+
+
+def indexing(database: Database, tenant: str, bot: str, user: str | None) -> OfferedTool:
+    """The tool that adds documents to the scope."""
+
+    async def index_document(id: object, text: object, name: object = None, metadata: object = None) -> Told:
+        words = check_text(text, "text")
+        if len(words) > MAX_INDEXED_CHARS:
+            raise InvalidArgument(f"text must have at most {MAX_INDEXED_CHARS:,} characters", "text")
+        given: dict[str, Any] = {"name": name, "metadata": metadata, "content_type": _MARKDOWN}
+        pushed = await apush_document(database, tenant, bot, id, words, user=user, by="rag mcp", **given)  # type: ignore[arg-type]
+        return Told(pushed, _OUTCOMES[pushed["outcome"]])
+
+    return OfferedTool(INDEX_DOCUMENT, index_document)
 
 
 def make_server(tools: Sequence[OfferedTool], limit_s: float = CALL_LIMIT_S) -> Server[Any]:
