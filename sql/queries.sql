@@ -1992,6 +1992,7 @@ WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
   AND (%(user)s::text IS NULL OR user_mark = rag.user_mark(%(tenant)s, %(user)s))
 
 -- push_document --
+-- Keep a document under the scope; what came of it.
 SELECT rag.push_document(%(key)s, %(name)s, %(content_type)s, %(content)s, %(metadata)s, %(checksum)s, %(file_hash)s,
                          %(actor)s, %(most_documents)s, %(most_bytes)s) AS outcome
 
@@ -2040,9 +2041,11 @@ WHERE p.tenant_id = %(tenant)s AND p.bot_id = %(bot)s AND p.user_id IS NOT DISTI
 ORDER BY p.key
 
 -- pushed_content --
+-- The bytes of a pushed document, if they are kept.
 SELECT content FROM rag.pushed_documents WHERE id = %(id)s AND content IS NOT NULL
 
 -- pushed_content_by_key --
+-- The same, by whose document it is and its key.
 SELECT content FROM rag.pushed_documents
 WHERE tenant_id = %(tenant)s AND bot_id = %(bot)s AND user_id IS NOT DISTINCT FROM %(user)s AND key = %(key)s
   AND content IS NOT NULL
@@ -2068,6 +2071,7 @@ WHERE f.knowledge_space_id = %(space)s AND starts_with(f.uri, 'push://')
                     AND s.status NOT IN ('deleted', 'forgotten'))
 
 -- forget_pushed --
+-- The bytes go; that it was there stays, so that the same ones are not taken again.
 UPDATE rag.pushed_documents SET content = NULL, forgotten_at = now(), metadata = '{}'
 WHERE tenant_id = %(tenant)s AND bot_id = %(bot)s AND user_id IS NOT DISTINCT FROM %(user)s AND key = %(key)s
   AND deleted_at IS NULL

@@ -62,12 +62,7 @@ def mcp(
     and no client can change them. On stdin and stdout it serves the program that starts it. With --http clients bring
     the token of RAG_MCP_TOKEN, or the one that is printed.
     """
-    if user == "":
-        raise UsageError("--user is empty; leave it out to serve without a user")
-    if http is None and (host != "127.0.0.1" or allow_host):
-        raise UsageError("--host and --allow-host go with --http")
-    if http is not None and not is_loopback(host) and not allow_host:
-        raise UsageError(f"others reach {host}: say with --allow-host by which name they call this server")
+    _check(user, http, host, allow_host)
     settings = load_settings()
     with door_database(settings) as database:
         opened_for_others(database, tenant, bot, profile, user)
@@ -105,3 +100,12 @@ def _token(settings: Settings) -> str:
     token = secrets.token_urlsafe(32)
     note(f"Bearer token: {token}")
     return token
+
+
+def _check(user: str | None, http: int | None, host: str, allow_host: list[str] | None) -> None:
+    if user == "":
+        raise UsageError("--user is empty; leave it out to serve without a user")
+    if http is None and (host != "127.0.0.1" or allow_host):
+        raise UsageError("--host and --allow-host go with --http")
+    if http is not None and not is_loopback(host) and not allow_host:
+        raise UsageError(f"others reach {host}: say with --allow-host by which name they call this server")
