@@ -15,7 +15,7 @@ from rag_assets.store.database import Database
 
 ROOT = Path(rag_assets.__file__).parents[1]
 RETRIEVERS = sorted((ROOT / "docs" / "retrieval").glob("*.md"))
-DOORS = [ROOT / "docs" / "doors" / name for name in ("langchain.md", "llamaindex.md", "tools.md")]
+DOORS = [ROOT / "docs" / "doors" / name for name in ("langchain.md", "llamaindex.md", "push.md", "tools.md")]
 STORES = ROOT / "docs" / "stores.md"
 OBSERVED = ROOT / "docs" / "observability.md"
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *RETRIEVERS, *DOORS]

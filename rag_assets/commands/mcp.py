@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import secrets
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from mcp.server.lowlevel.server import Server
 
 from rag_assets.commands.options import Bot, RetrieverFile, Tenant, key
 from rag_assets.commands.session import door_database, opened_for_others
@@ -17,6 +18,7 @@ from rag_assets.errors import UsageError
 from rag_assets.hosts import is_loopback
 from rag_assets.retrieval.files import load_retriever
 from rag_assets.settings import Settings, load_settings
+from rag_assets.store.database import Database
 
 
 def mcp(
@@ -79,12 +81,17 @@ def mcp(
                 "tools": names,
             }
             return CommandResult(payload, lambda console: None)
-        server = make_server(serves)
-        if http is None:
-            return serve_stdio(server, database)
-        listener = listening(host, http)
-        _tell_address(host, listener.getsockname()[1])
-        return serve_http(server, database, listener, _token(settings), allow_host or ())
+        return _serve(make_server(serves), database, settings, http, host, allow_host or [])
+
+
+def _serve(
+    server: Server[Any], database: Database, settings: Settings, http: int | None, host: str, allow_host: list[str]
+) -> int:
+    if http is None:
+        return serve_stdio(server, database)
+    listener = listening(host, http)
+    _tell_address(host, listener.getsockname()[1])
+    return serve_http(server, database, listener, _token(settings), allow_host)
 
 
 def _tell_address(host: str, port: int) -> None:
