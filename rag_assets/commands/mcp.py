@@ -65,8 +65,7 @@ def mcp(
     the token of RAG_MCP_TOKEN, or the one that is printed.
     """
     _check(user, http, host, allow_host)
-    settings = load_settings()
-    with door_database(settings) as database:
+    with door_database(settings := load_settings()) as database:
         opened_for_others(database, tenant, bot, profile, user)
         made = load_retriever(database, retriever) if retriever else None
         tools = make_tools(database, tenant=tenant, bot=bot, user=user, profile=profile, retriever=made)
