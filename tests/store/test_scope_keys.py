@@ -9,10 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from rag_assets.errors import UsageError
 from rag_assets.retrieval import LexicalRetriever, open_scope
+from rag_assets.settings import bundled
 from rag_assets.signing import new_key
 from rag_assets.store import scope_keys
 from rag_assets.store.database import Database
@@ -96,3 +98,28 @@ def test_two_keys_of_one_id_are_told_apart(database: Database) -> None:
     assert not scope_keys.add_scope_key(database, KEY)
     with pytest.raises(UsageError, match="another key has the id"):
         scope_keys.add_scope_key(database, replace(KEY, secret=bytes(32)))
+
+
+def test_policies_are_changed_while_somebody_reads_for_long_and_nobody_waits_for_it(database: Database) -> None:
+    migration = (bundled("sql") / "migrations" / "0046.scopes-once.sql").read_text()
+    waits: list[float] = []
+    with psycopg.connect(database.url) as reader, psycopg.connect(database.url, autocommit=True) as other:
+        reader.execute("SELECT count(*) FROM rag.knowledge_sources")  # and keeps the lock of it
+
+        def migrate() -> None:
+            with database.connect("owner", autocommit=True) as owner:
+                owner.execute(migration)
+
+        migrating = threading.Thread(target=migrate)
+        migrating.start()
+        until = time.monotonic() + 1.5
+        while time.monotonic() < until:
+            started = time.monotonic()
+            other.execute("SET lock_timeout = '1s'")
+            other.execute("SELECT count(*) FROM rag.knowledge_sources")
+            waits.append(time.monotonic() - started)
+        assert migrating.is_alive()
+        reader.rollback()
+        migrating.join(60)
+        assert not migrating.is_alive()
+    assert len(waits) > 10

@@ -286,7 +286,7 @@ def test_a_statement_that_changes_its_scope_while_it_reads_gets_no_row_of_anothe
     found = read(attacker, rightly(), statement)
     names = {row.name for row in _named(attacker, rightly(), SOURCES)}
     assert len(own) == len(names) == 9
-    assert found == REFUSED or (way == "rows" and len(found) == 9 and "note9" not in str(found))
+    assert found == REFUSED or (way == "rows" and len(found) == 9)
     assert not any(word in str(found) for word in (TENANTS["beta"], "SALES", "note9"))
 
 
@@ -309,7 +309,10 @@ def test_the_parts_of_two_signed_scopes_cannot_be_mixed(attacker: psycopg.Connec
             assert isinstance(found, list)
             for row in found:
                 ids = {cell for cell in row if cell in ("alpha", "beta", BOT, "sales")}
-                assert ids in ({"alpha", BOT}, {"beta", "sales"}), (table, row)
+                assert ids in ({"alpha", BOT}, {"alpha"}, {"beta", "sales"}, {"beta"}), (
+                    table,
+                    row,
+                )  # or what is shared
             assert "note9" not in str(found)
 
 

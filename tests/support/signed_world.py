@@ -13,6 +13,7 @@ from rag_assets.signing import ScopeKey, ScopeSignature, new_key, sign_scope
 from rag_assets.store.database import Database
 from rag_assets.store.logins import login_urls
 from rag_assets.store.scope_keys import add_scope_key, require_signed_scopes
+from rag_assets.store.tenants import SHARED_BOT, add_tenant, share_with_tenant
 from tests.support.scopes import set_scope
 from tests.support.worlds import ingested
 
@@ -25,7 +26,7 @@ Setting = Mapping[str, str | None]
 
 
 def build(new_database: Callable[[], Database], folder: Path) -> Database:
-    """Each tenant has ten notes with its secret, one private to `ann`, and a second bot."""
+    """Each tenant has ten notes with its secret, one private to `ann`, a second bot, and a space that bots share."""
     plain = new_database()
     for tenant, secret in TENANTS.items():
         notes = {f"note{n}.md": f"The code of the main valve {n} is {secret}." for n in range(10)}
@@ -33,6 +34,8 @@ def build(new_database: Callable[[], Database], folder: Path) -> Database:
         ingested(
             plain, folder / f"{tenant}-sales", tenant, {"price.md": f"The valve costs {secret} SALES."}, bot="sales"
         )
+        add_tenant(plain, tenant, SHARED_BOT)
+        share_with_tenant(plain, tenant)
         with plain.work(tenant) as connection:
             connection.execute(
                 "UPDATE rag.knowledge_sources SET scope_type = 'user', scope_user_id = 'ann' WHERE name LIKE 'note9%'"
