@@ -2075,3 +2075,10 @@ WHERE f.knowledge_space_id = %(space)s AND starts_with(f.uri, 'push://')
 UPDATE rag.pushed_documents SET content = NULL, forgotten_at = now(), metadata = '{}'
 WHERE tenant_id = %(tenant)s AND bot_id = %(bot)s AND user_id IS NOT DISTINCT FROM %(user)s AND key = %(key)s
   AND deleted_at IS NULL
+
+-- count_queries --
+-- How many entries of the query log are older than so many days, of all users or of one.
+SELECT count(*) FROM rag.query_log
+WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s)
+  AND asked_at < now() - make_interval(days => %(days)s)
+  AND (%(user)s::text IS NULL OR user_mark = rag.user_mark(%(tenant)s, %(user)s))

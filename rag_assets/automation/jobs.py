@@ -1,11 +1,17 @@
 """The jobs. A tenant's sources and a pair of tenant and profile cannot share a run."""
 
-from __future__ import annotations
+# No `from __future__ import annotations`: Dagster reads the annotations of this file as objects.
 
 import warnings
 from typing import Any
 
 import dagster as dg
+
+from rag_assets.printing import counted
+from rag_assets.resources import Postgres
+from rag_assets.runs.lanes import LANE_TAG, longest_s
+from rag_assets.settings import load_settings
+from rag_assets.store.query_log import purge_all_queries
 
 SOURCES_JOB = "ingest_sources"
 PAIR_JOB = "ingest_pair"
@@ -36,6 +42,26 @@ ingest_pair = dg.define_asset_job(
     selection=["chunks", "profile_embeddings", "knowledge_chunks", "gin_index", "hnsw_index"],
     description="Brings one embedding profile of one tenant up to date with the tenant's sources.",
 )
+
+
+PURGE_JOB = "purge_query_log"
+
+
+@dg.op(description="Deletes what is older than the query log is kept.")
+def delete_old_queries(context: dg.OpExecutionContext, postgres: Postgres) -> None:
+    days = load_settings().query_log_days
+    deleted = purge_all_queries(postgres.database(), days)
+    context.log.info(f"deleted from the query log what is older than {counted(days, 'day')}: {deleted:,}")
+
+
+@dg.job(
+    name=PURGE_JOB,
+    executor_def=dg.in_process_executor,
+    tags={LANE_TAG: "quick", "dagster/max_runtime": str(longest_s("quick"))},
+    description="Deletes what is older than the query log is kept, of all tenants.",
+)
+def purge_query_log() -> None:
+    delete_old_queries()
 
 
 def run_request(**fields: Any) -> dg.RunRequest:

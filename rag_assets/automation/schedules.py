@@ -1,10 +1,10 @@
-"""Measures every night what serves, so that somebody is told when it got worse."""
+"""Every night: measures what serves, so that somebody is told when it got worse, and purges the query log."""
 
 # No `from __future__ import annotations`: Dagster reads the annotations of this file as objects.
 
 import dagster as dg
 
-from rag_assets.automation.jobs import EVAL_JOB, eval_gate, run_request
+from rag_assets.automation.jobs import EVAL_JOB, eval_gate, purge_query_log, run_request
 from rag_assets.errors import DatabaseUnavailable
 from rag_assets.partitions import TENANT_TAG, ensure_partitions, pair_key
 from rag_assets.resources import Postgres
@@ -28,6 +28,15 @@ def nightly_eval(context: dg.ScheduleEvaluationContext, postgres: Postgres) -> l
     ensure_partitions(context.instance, {tenant for tenant, _ in pairs}, {profile for _, profile in pairs})
     day = context.scheduled_execution_time.strftime("%Y-%m-%d")
     return [_request(tenant, profile, day) for tenant, profile in pairs]
+
+
+purge_nightly = dg.ScheduleDefinition(
+    name="purge_nightly",
+    job=purge_query_log,
+    cron_schedule="30 3 * * *",
+    default_status=dg.DefaultScheduleStatus.RUNNING,
+    description="Deletes what is older than the query log is kept.",
+)
 
 
 def _request(tenant: str, profile: str, day: str) -> dg.RunRequest:

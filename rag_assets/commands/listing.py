@@ -204,6 +204,28 @@ _GROUPS: tuple[tuple[str, str, tuple[_Row, ...]], ...] = (  # name, summary, com
         ),
     ),
     (
+        "log",
+        "The query log: what was asked, where the application searches with RAG_QUERY_LOG=1.",
+        (
+            (
+                "show",
+                "query_log:show",
+                "Show what was asked, the newest first: masked queries, what was found, how long it took, and what was "
+                "said of it.",
+            ),
+            (
+                "export",
+                "query_log:export",
+                "Write the log as JSON lines, oldest first: queries with their results, citations and feedback.",
+            ),
+            (
+                "purge",
+                "query_log:purge",
+                "Delete entries of the log: what is older than it is to be kept, or what one user has asked.",
+            ),
+        ),
+    ),
+    (
         "token",
         "Tokens of `rag serve`: who may come in, as which bot of which tenant, and what they may do.",
         (

@@ -23,6 +23,7 @@ from rag_assets.ingest.root_changes import (
 from rag_assets.ingest.staging import FileRead, is_batch, is_same, read_file, staged_sources, stays_forgotten
 from rag_assets.ingest.withdrawal import vanished
 from rag_assets.progress import stage
+from rag_assets.settings import load_settings
 from rag_assets.sources.pushed import is_pushed
 from rag_assets.sources.scan import RootListing, SourceFile
 from rag_assets.sources.secrets import shown, shown_text
@@ -30,6 +31,7 @@ from rag_assets.store import sources as store
 from rag_assets.store.database import Connection, Database
 from rag_assets.store.forgetting import confirm_forgotten
 from rag_assets.store.pushed import drop_old, note_read
+from rag_assets.store.query_log import purge_queries
 from rag_assets.store.roots import (
     Root,
     RootScan,
@@ -100,6 +102,7 @@ def sync_sources(
     with database.work(tenant) as connection:
         spaces_of(connection, tenant, bot)
         roots = list_roots(connection, tenant, bot)
+    purge_queries(database, tenant, load_settings().query_log_days)
     covered: dict[UUID, set[str]] = {root.space_id: set() for root in roots}
     now = datetime.now(UTC)
     for root in sorted(roots, key=lambda one: is_remote(one.uri)):

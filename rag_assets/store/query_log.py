@@ -12,7 +12,7 @@ from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
 from rag_assets.store.database import Database
-from rag_assets.store.sql import query, rows
+from rag_assets.store.sql import query, rows, scalar
 from rag_assets.store.statements import Statement
 from rag_assets.store.tenants import list_tenants
 
@@ -97,6 +97,13 @@ def logged_queries(
         if len(page) < _PAGE:
             return
         values |= {"after_time": page[-1].asked_at, "after_id": page[-1].query_id}
+
+
+def count_queries(database: Database, tenant: str, days: int, bot: str | None = None, user: str | None = None) -> int:
+    """How many entries `purge_queries` would delete."""
+    values = {"tenant": tenant, "bot": bot, "days": days, "user": user}
+    with database.work(tenant) as connection:
+        return int(scalar(connection, query("count_queries"), values))
 
 
 def purge_queries(database: Database, tenant: str, days: int, bot: str | None = None, user: str | None = None) -> int:

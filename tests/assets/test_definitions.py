@@ -37,7 +37,7 @@ def test_the_assets_depend_on_each_other_as_drawn() -> None:
 def test_jobs_checks_schedules_and_sensors_keep_their_names() -> None:
     graph = defs.resolve_asset_graph()
     jobs = {job.name for job in defs.resolve_all_job_defs() if not job.name.startswith("__")}
-    assert jobs == {"ingest_sources", "ingest_pair", "eval_gate", "promote_profile", "watch_batches"}
+    assert jobs == {"ingest_sources", "ingest_pair", "eval_gate", "promote_profile", "purge_query_log", "watch_batches"}
     assert {key.to_user_string() for key in graph.asset_check_keys} == {
         "sources:sources_readable",
         "sources:no_mass_loss",
@@ -48,6 +48,9 @@ def test_jobs_checks_schedules_and_sensors_keep_their_names() -> None:
     schedule = defs.resolve_schedule_def("nightly_eval")
     assert schedule.default_status == dg.DefaultScheduleStatus.RUNNING
     assert (schedule.cron_schedule, schedule.job_name) == ("0 3 * * *", "eval_gate")
+    purge = defs.resolve_schedule_def("purge_nightly")
+    assert purge.default_status == dg.DefaultScheduleStatus.RUNNING
+    assert (purge.cron_schedule, purge.job_name) == ("30 3 * * *", "purge_query_log")
     sensor = defs.resolve_sensor_def("new_sources")
     assert sensor.default_status == dg.DefaultSensorStatus.RUNNING
     assert sensor.minimum_interval_seconds == 5
