@@ -159,7 +159,7 @@ def _measure(tools: Instruments, asked: Asked, told: Told, on: Switches) -> None
     for space in {hit.space for hit in told.hits}:
         tools.results.add(sum(hit.space == space for hit in told.hits), {**labels, "rag.space": space})
     if told.top_similarity is not None:
-        tools.top_similarity.record(told.top_similarity, labels)
+        tools.top_similarity.record(max(0.0, told.top_similarity), labels)  # a histogram takes nothing below 0
     for cache, counts in told.caches.items():
         for outcome, count in zip(("hit", "miss"), counts, strict=True):
             if count:

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 from opentelemetry.trace import SpanKind, StatusCode
@@ -161,6 +161,19 @@ def test_metrics_say_what_was_found_from_where_and_what_was_not(
     for stage in ("embed", "search"):
         assert heard.total("rag.search.stage.duration", rag_stage=stage, **mine) == 4
     assert heard.total("rag.search.stage.duration") == 8
+
+
+def test_a_similarity_below_zero_counts_as_none(heard: Listener, caplog: pytest.LogCaptureFixture) -> None:
+    hit = rag.RetrievalResult(uuid4(), uuid4(), "x.md", -0.2, "x", 1, {}, dense_score=-0.2)
+
+    class Opposite(SteppedRetriever):
+        def steps(self, *_: Any) -> Any:
+            return Retrieval((hit,), {"embed": 1.0, "search": 1.0, "total": 2.0})
+            yield
+
+    Opposite(None).search("x", None)  # type: ignore[arg-type]
+    assert heard.total("rag.search.top_similarity") == 1
+    assert caplog.text == ""
 
 
 def test_caches_tell_hits_and_misses(world: Database, scope: RetrievalScope, heard: Listener) -> None:
