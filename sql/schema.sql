@@ -2758,7 +2758,9 @@ CREATE POLICY app ON rag.knowledge_sources FOR SELECT TO rag_app USING (((((tena
 CREATE POLICY app ON rag.knowledge_spaces FOR SELECT TO rag_app USING ((((tenant_id)::text, (bot_id)::text) = ( SELECT rag.scope_tenant() AS scope_tenant,
     rag.scope_bot() AS scope_bot)));
 
-CREATE POLICY app ON rag.pushed_documents TO rag_app USING ((((tenant_id)::text = rag.scope_tenant()) AND ((bot_id)::text = rag.scope_bot()) AND (NOT (user_id IS DISTINCT FROM rag.scope_user())))) WITH CHECK ((((tenant_id)::text = rag.scope_tenant()) AND ((bot_id)::text = rag.scope_bot()) AND (NOT (user_id IS DISTINCT FROM rag.scope_user()))));
+CREATE POLICY app ON rag.pushed_documents TO rag_app USING ((((tenant_id)::text, (bot_id)::text, COALESCE(user_id, ''::text)) = ( SELECT rag.scope_tenant() AS scope_tenant,
+    rag.scope_bot() AS scope_bot,
+    COALESCE(rag.scope_user(), ''::text) AS "coalesce"))) WITH CHECK ((((tenant_id)::text = rag.scope_tenant()) AND ((bot_id)::text = rag.scope_bot()) AND (NOT (user_id IS DISTINCT FROM rag.scope_user()))));
 
 CREATE POLICY app ON rag.query_log FOR INSERT TO rag_app WITH CHECK (((((tenant_id)::text, (bot_id)::text, COALESCE(user_mark, ''::text)) = ( SELECT w.tenant,
     w.bot,

@@ -32,7 +32,9 @@ CREATE POLICY ingest ON rag.pushed_documents TO rag_ingest
 -- A scope with a user has that user's documents, and a scope without one those of the bot: neither writes the other's.
 GRANT SELECT, INSERT, UPDATE ON rag.pushed_documents TO rag_app;
 CREATE POLICY app ON rag.pushed_documents TO rag_app
-    USING (tenant_id = rag.scope_tenant() AND bot_id = rag.scope_bot() AND user_id IS NOT DISTINCT FROM rag.scope_user())
+    -- All of the scope at once: a statement that changes it while it reads would read on as somebody else.
+    USING ((tenant_id, bot_id, coalesce(user_id, ''))
+           = (SELECT rag.scope_tenant(), rag.scope_bot(), coalesce(rag.scope_user(), '')))
     WITH CHECK (tenant_id = rag.scope_tenant() AND bot_id = rag.scope_bot()
                 AND user_id IS NOT DISTINCT FROM rag.scope_user());
 GRANT SELECT ON rag.pushed_documents TO rag_search;
