@@ -32,14 +32,15 @@ class Caller:
     user_id: str | None
     may: frozenset[str]
 
-    def require(self, what: str) -> None:
-        """Refuse what the token may not do.
+    def require(self, *what: str) -> None:
+        """Refuse a token that may do none of these.
 
         Raises:
             HttpError: 403.
         """
-        if what not in self.may:
-            raise HttpError(403, "Forbidden", f"this token may not {what}; it may {', '.join(sorted(self.may))}")
+        if self.may.isdisjoint(what):
+            said = f"this token may not {' or '.join(what)}; it may {', '.join(sorted(self.may))}"
+            raise HttpError(403, "Forbidden", said)
 
 
 class Access:

@@ -20,6 +20,7 @@ from rag_assets.doors.http.feedback import feedback_router
 from rag_assets.doors.http.limits import Limits
 from rag_assets.doors.http.measured import measuring, metrics_router
 from rag_assets.doors.http.probes import probes_router
+from rag_assets.doors.http.push import push_router
 from rag_assets.doors.http.room import Room
 from rag_assets.doors.http.search import search_router
 from rag_assets.doors.http.sources import sources_router
@@ -79,8 +80,8 @@ def make_app(
         ],
     )
     app.openapi = _described(app)  # type: ignore[method-assign]
-    for router in (search_router(room), feedback_router(room), sources_router(room), probes_router(room)):
-        app.include_router(router)
+    for make in (search_router, feedback_router, sources_router, push_router, probes_router):
+        app.include_router(make(room))
     if telemetry:
         app.include_router(metrics_router(telemetry, limits.metrics_token))
     app.add_exception_handler(RequestValidationError, _invalid)

@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rag_assets.doors.http.access import Access, Caller
 from rag_assets.doors.http.errors import HttpError, as_http, error_response
-from rag_assets.doors.http.limits import Intake, Limits, intake_of
+from rag_assets.doors.http.limits import Intake, Limits
 from rag_assets.doors.http.measured import Measure
 from rag_assets.printing import counted
 
@@ -96,13 +96,13 @@ class Edge:
         visit.caller = scope["state"]["caller"] = caller
         seconds = self._limits.seconds
         if scope["method"] not in _WITHOUT_BODY:
-            intake = intake_of(scope["method"], scope["path"])
+            intake = self._limits.intake(scope["method"], scope["path"])
             _check_head(headers, intake)
             if intake.is_whole:
                 receive = _once(await _body(receive, intake))
                 visit.body_is_read = True
             else:
-                receive, seconds = _bounded(receive, intake), seconds + intake.seconds
+                receive, seconds = _bounded(receive, intake, visit), seconds + intake.seconds
         await self._answered(visit, receive, send, seconds)
 
     async def _answered(self, visit: Visit, receive: Receive, send: Send, seconds: float) -> None:
@@ -225,8 +225,8 @@ async def _body(receive: Receive, intake: Intake) -> bytes:
             return b"".join(parts)
 
 
-def _bounded(receive: Receive, intake: Intake) -> Receive:
-    """What comes, until it is too much or too late."""
+def _bounded(receive: Receive, intake: Intake, visit: Visit | None = None) -> Receive:
+    """What comes, until it is too much or too late; the visit is told of its end."""
     size, end, is_done = 0, time.monotonic() + intake.seconds, False
 
     async def part() -> Message:
@@ -243,6 +243,8 @@ def _bounded(receive: Receive, intake: Intake) -> Receive:
         if size > intake.max_bytes:
             raise _too_large(intake)
         is_done = not message.get("more_body", False)
+        if visit is not None:
+            visit.body_is_read = is_done
         return message
 
     return part

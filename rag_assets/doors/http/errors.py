@@ -18,12 +18,14 @@ from rag_assets.errors import (
     EmbeddingError,
     InvalidArgument,
     ProfileNotReady,
+    PushLimitReached,
     RagError,
     ScopeError,
     TextRefused,
     TimeLimitReached,
     TokenizerUnavailable,
     UnknownBot,
+    UnknownSource,
     UsageError,
 )
 
@@ -77,6 +79,10 @@ def as_http(error: Exception) -> HttpError:
     for of, said in _SAID:
         if isinstance(error, of):
             return HttpError(said.status, kind, said.message, retry_after=said.retry_after)
+    if isinstance(error, PushLimitReached):
+        return HttpError(409, kind, str(error))
+    if isinstance(error, UnknownSource):
+        return HttpError(404, "NotFound", "there is no such source", argument="id")
     if isinstance(error, InvalidArgument):
         return HttpError(400, kind, str(error), argument=error.argument or None)
     if isinstance(error, UsageError):

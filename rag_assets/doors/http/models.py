@@ -191,6 +191,68 @@ class SourcesAnswer(BaseModel):
     next: str | None
 
 
+class PushRequest(BaseModel):
+    """A text that is handed over. A file is sent as it is, under its own Content-Type."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [
+                {"text": "# Returns\n\nWithin thirty days.", "name": "returns.md", "metadata": {"team": "sales"}},
+                {"text": "Closed on Mondays."},
+            ]
+        },
+    )
+
+    text: Annotated[str, Field(description="The document.")]
+    name: Annotated[
+        str | None, Field(description="What people know it by; its ending says what kind it is. (default: the id)")
+    ] = None
+    content_type: Annotated[str | None, Field(description="What kind it is, where the name does not say it.")] = None
+    metadata: Annotated[dict[str, Any] | None, Field(description="What searches can filter by.")] = None
+
+
+class PushAnswer(BaseModel):
+    """What became of it: `unchanged` where the same was there, `forgotten` where the same was forgotten before, and
+    is not taken again."""
+
+    query_id: str
+    id: str
+    outcome: Literal["pushed", "unchanged", "forgotten"]
+    checksum: str
+    bytes: int
+
+
+class Removed(BaseModel):
+    """A document that was taken back."""
+
+    query_id: str
+    id: str
+    deleted: bool
+
+
+class PushedAnswer(BaseModel):
+    """A document that was handed over, and how far it is: `state` is that of the profile that answers, `profiles` has
+    those of all."""
+
+    query_id: str
+    id: str
+    state: Literal["received", "ingested", "failed", "no_text", "forgotten", "deleted"]
+    error: str | None
+    name: str
+    content_type: str | None
+    bytes: int
+    checksum: str
+    metadata: dict[str, Any]
+    user: str | None
+    pushed_at: str
+    pushed_by: str
+    deleted_at: str | None
+    sources: int
+    source_ids: list[str]
+    profiles: dict[str, str]
+
+
 class Fault(BaseModel):
     """What is wrong. `argument` is the field or header at fault; the log of the server has the `query_id`."""
 
@@ -212,6 +274,7 @@ _TOLD = {
     403: ("this token may not do that, or a page of another site asks", "Forbidden", None),
     404: ("there is no such thing", "NotFound", None),
     408: ("the body did not come in time", "RequestTimeout", None),
+    409: ("the bot has as many pushed documents, or bytes of them, as it may", "PushLimitReached", None),
     413: ("the body is too large", "PayloadTooLarge", None),
     415: ("the body is of another type, or compressed", "UnsupportedMediaType", "Content-Type"),
     429: ("too many requests; `Retry-After` says when to ask again", "RateLimited", None),

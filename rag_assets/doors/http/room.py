@@ -59,12 +59,12 @@ class Room:
         )
 
 
-def may(what: str) -> Callable[..., Awaitable[Caller]]:
-    """A dependency of a route: who asks, if the token may do that."""
+def may(*what: str) -> Callable[..., Awaitable[Caller]]:
+    """A dependency of a route: who asks, if the token may do that, or one of several things."""
 
     async def caller(request: Request, _: object = Security(_BEARER)) -> Caller:
         found: Caller = request.state.caller
-        found.require(what)
+        found.require(*what)
         return found
 
     return caller

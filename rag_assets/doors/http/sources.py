@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -10,14 +11,17 @@ from starlette.responses import Response
 
 from rag_assets.doors.http.access import Caller
 from rag_assets.doors.http.errors import HttpError, JsonResponse
-from rag_assets.doors.http.models import SourceAnswer, SourcesAnswer, refusals
+from rag_assets.doors.http.models import PushedAnswer, SourceAnswer, SourcesAnswer, refusals
 from rag_assets.doors.http.room import Room, may, query_id
-from rag_assets.errors import ProfileNotReady
+from rag_assets.doors.push import apushed_status
+from rag_assets.errors import InvalidArgument, ProfileNotReady
 from rag_assets.sources.secrets import without_secrets
 from rag_assets.store.visible import VisibleSource, visible_sources
 
 MAX_PAGE = 200
+_UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _Caller = Annotated[Caller, Depends(may("search"))]
+_Watcher = Annotated[Caller, Depends(may("search", "push"))]
 _QueryId = Annotated[str, Depends(query_id)]
 
 
@@ -40,22 +44,25 @@ def sources_router(room: Room) -> APIRouter:
         return JsonResponse({"query_id": name, "sources": page, "next": following})
 
     @router.get(
-        "/sources/{id}",
-        response_model=SourceAnswer,
+        "/sources/{id:path}",
+        response_model=SourceAnswer | PushedAnswer,
         responses=refusals(404),
         summary="Say how far one source is.",
     )
     async def source(
-        caller: _Caller, name: _QueryId, which: Annotated[str, Path(alias="id", description="Its id.")]
+        caller: _Watcher,
+        name: _QueryId,
+        which: Annotated[str, Path(alias="id", description="Its id, or the one that it was pushed under.")],
     ) -> Response:
         """One that the token may not see is the same as one that is not there."""
+        found = await _seen(room, caller, 1, which=UUID(which)) if _UUID.fullmatch(which) else []
+        if found and "search" in caller.may:
+            return JsonResponse({"query_id": name, **_told(found[0])})
         try:
-            found = await _seen(room, caller, 1, which=UUID(which))
-        except ValueError:
-            found = []
-        if not found:
-            raise HttpError(404, "NotFound", "there is no such source", argument="id")
-        return JsonResponse({"query_id": name, **_told(found[0])})
+            pushed = await apushed_status(room.database, caller.tenant, caller.bot, which, user=caller.user_id)
+        except InvalidArgument as error:  # no id that anything could have been pushed under
+            raise HttpError(404, "NotFound", "there is no such source", argument="id") from error
+        return JsonResponse({"query_id": name, **pushed})
 
     return router
 
