@@ -59,14 +59,14 @@ def push_router(room: Room) -> APIRouter:
     ) -> Response:
         """It is kept in the scope of the token, and read by the next ingest; `GET` says when it is served. What has
         not changed is not written, and is answered with 200."""
-        kind = request.headers.get("content-type", "")
+        body, kind = await request.body(), request.headers.get("content-type", "")
         if media_type(kind) == _JSON:
             if name is not None or x_metadata is not None:
                 raise InvalidArgument("name and metadata of a text are fields of the JSON", "name")
-            given = _given(await request.body())
+            given = _given(body)
         else:
             given = {
-                "data": await request.body(),
+                "data": body,
                 "name": name,
                 "content_type": None if media_type(kind) in _UNTOLD else kind,
                 "metadata": _metadata(x_metadata),
