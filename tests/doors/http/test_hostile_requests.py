@@ -196,7 +196,7 @@ def read_all(connection: socket.socket) -> bytes:
 @pytest.fixture
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     """Half a second is slow."""
-    monkeypatch.setattr(edge, "intake_of", lambda method, path: Intake(seconds=0.5))
+    monkeypatch.setattr(Limits, "intake", lambda self, method, path: Intake(seconds=0.5))
     monkeypatch.setattr(server, "HEAD_SECONDS", 0.5)
     monkeypatch.setattr(edge, "_DRAIN_SECONDS", 0.2)
 
