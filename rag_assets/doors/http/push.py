@@ -59,18 +59,7 @@ def push_router(room: Room) -> APIRouter:
     ) -> Response:
         """It is kept in the scope of the token, and read by the next ingest; `GET` says when it is served. What has
         not changed is not written, and is answered with 200."""
-        body, kind = await request.body(), request.headers.get("content-type", "")
-        if media_type(kind) == _JSON:
-            if name is not None or x_metadata is not None:
-                raise InvalidArgument("name and metadata of a text are fields of the JSON", "name")
-            given = _given(body)
-        else:
-            given = {
-                "data": body,
-                "name": name,
-                "content_type": None if media_type(kind) in _UNTOLD else kind,
-                "metadata": _metadata(x_metadata),
-            }
+        given = _document(await request.body(), request.headers.get("content-type", ""), name, x_metadata)
         try:
             kept = await apush_document(
                 room.database, caller.tenant, caller.bot, which, user=caller.user_id, by=f"token {caller.token_id}",
@@ -97,6 +86,20 @@ def push_router(room: Room) -> APIRouter:
         return JsonResponse({"query_id": asked, "id": which, "deleted": True})
 
     return router
+
+
+def _document(body: bytes, kind: str, name: str | None, metadata: str | None) -> dict[str, Any]:
+    """What is handed over, as `push_document` takes it.
+
+    Raises:
+        RequestValidationError, InvalidArgument: it is not as the route says.
+    """
+    if media_type(kind) != _JSON:
+        told = None if media_type(kind) in _UNTOLD else kind
+        return {"data": body, "name": name, "content_type": told, "metadata": _metadata(metadata)}
+    if name is not None or metadata is not None:
+        raise InvalidArgument("name and metadata of a text are fields of the JSON", "name")
+    return _given(body)
 
 
 def _given(body: bytes) -> dict[str, Any]:
