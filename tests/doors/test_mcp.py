@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import signal
+import socket
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -245,6 +246,18 @@ def _run(world: Database, *words: str, sent: str = "", **more: str) -> subproces
         [*RAG, "mcp", *words], input=sent, capture_output=True, text=True, timeout=60, cwd=HOUSE,
         env=environment(world.url, **more), check=False,
     )  # fmt: skip
+
+
+def test_a_head_without_end_is_cut_off(address: str) -> None:
+    with socket.create_connection(("127.0.0.1", httpx.URL(address).port), timeout=20) as one:
+        one.sendall(b"POST /mcp HTTP/1.1\r\n")
+        sent = 0
+        try:
+            while sent < 20_000_000:
+                sent += one.send(f"X-{sent}: {'x' * 1000}\r\n".encode())
+        except OSError:
+            return
+    pytest.fail("twenty megabytes of it were taken, of somebody without the token")
 
 
 def test_what_cannot_be_served_is_said_at_the_start(world: Database, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -83,7 +83,7 @@ def make_app(
     for make in (search_router, feedback_router, sources_router, push_router, probes_router):
         app.include_router(make(room))
     if telemetry:
-        app.include_router(metrics_router(telemetry, limits.metrics_token))
+        app.include_router(metrics_router(telemetry, limits.metrics_token, limits.hosts))
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
     return app

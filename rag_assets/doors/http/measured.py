@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Collection
 
 from fastapi import APIRouter
 from starlette.requests import Request
@@ -15,17 +16,20 @@ from rag_assets.observing.started import Telemetry
 Measure = Callable[[str, str, int, float], None]  # method, route, status, seconds
 _PASSED_ON = ("x-forwarded-for", "x-forwarded-host", "x-real-ip", "forwarded", "via")
 _LOCAL = ("127.0.0.1", "::1", "::ffff:127.0.0.1")
+_OWN_NAME = re.compile(r"(localhost|127\.0\.0\.1|\[::1\])(:\d{1,5})?", re.IGNORECASE)
 
 
-def metrics_router(telemetry: Telemetry, token: str | None) -> APIRouter:
+def metrics_router(telemetry: Telemetry, token: str | None, hosts: Collection[str]) -> APIRouter:
     """The route. Metrics name tenants and bots, which no caller may learn: it has a token of its own, and without one
-    answers only who asks from this machine, and nobody whom a proxy brings."""
+    answers only who asks from this machine, and nobody whom a proxy brings. Nor may they be asked for under a foreign
+    name, which a page gives to this machine to read them: `hosts` are the names that every request is held to, if any.
+    """
     router = APIRouter(tags=["operation"], include_in_schema=False)
 
     @router.get("/metrics")
     async def metrics(request: Request) -> Response:
         """What Prometheus scrapes."""
-        if token is None and not _is_local(request):
+        if token is None and not _is_local(request, bool(hosts)):
             text = "metrics are told to this machine alone; RAG_SERVE_METRICS_TOKEN lets others in"
             raise HttpError(403, "Forbidden", text)
         if token is not None and not _has(request, token):
@@ -36,10 +40,11 @@ def metrics_router(telemetry: Telemetry, token: str | None) -> APIRouter:
     return router
 
 
-def _is_local(request: Request) -> bool:
+def _is_local(request: Request, is_host_known: bool) -> bool:
     return (
         request.client is not None
         and request.client.host in _LOCAL
+        and (is_host_known or _OWN_NAME.fullmatch(request.headers.get("host", "")) is not None)
         and not any(name in request.headers for name in _PASSED_ON)
     )
 

@@ -2,75 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import signal
 import socket
-from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from rag_assets.doors.http.limits import (
-    HEAD_SECONDS,
-    IDLE_SECONDS,
-    MAX_CONNECTIONS,
-    MAX_HEAD_BYTES,
-    Limits,
-)
+from rag_assets.doors.http.connection import BoundedConnection
+from rag_assets.doors.http.limits import IDLE_SECONDS, Limits
 from rag_assets.errors import UsageError
 
 _BACKLOG = 512
 _STOP_MARGIN_S = 5.0  # beyond what a request may take
-
-
-class _Protocol(HttpToolsProtocol):
-    """A connection that has to say what it wants within some time and some bytes; of too many, the newest goes."""
-
-    _deadline: asyncio.TimerHandle | None = None
-    _head_bytes = 0
-
-    def __init__(self, *arguments: Any, **named: Any) -> None:
-        super().__init__(*arguments, **named)
-        self.access_log = False  # it would write paths and queries as they came; the edge writes routes
-
-    def connection_made(self, transport: Any) -> None:
-        """See `asyncio.Protocol`."""
-        super().connection_made(transport)
-        if len(self.connections) > MAX_CONNECTIONS:
-            transport.close()
-        else:
-            self._wait_for_head()
-
-    def data_received(self, data: bytes) -> None:
-        """See `asyncio.Protocol`."""
-        super().data_received(data)
-        if self._is_answering():
-            self._stop_waiting()
-            return
-        self._head_bytes += len(data)
-        if self._head_bytes > MAX_HEAD_BYTES:
-            self.transport.close()
-        elif self._deadline is None:
-            self._wait_for_head()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """See `asyncio.Protocol`."""
-        self._stop_waiting()
-        super().connection_lost(exc)
-
-    def _is_answering(self) -> bool:
-        return self.cycle is not None and not self.cycle.response_complete
-
-    def _wait_for_head(self) -> None:
-        self._deadline = self.loop.call_later(HEAD_SECONDS, self.transport.close)
-
-    def _stop_waiting(self) -> None:
-        self._head_bytes = 0
-        if self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
 
 
 def listening(host: str, port: int) -> socket.socket:
@@ -97,7 +41,7 @@ def make_server(app: FastAPI, limits: Limits) -> uvicorn.Server:
     """A server of the application. Told to stop, it takes no further connection, ends what it answers and closes."""
     config = uvicorn.Config(
         app,
-        http=_Protocol,
+        http=BoundedConnection,
         ws="none",
         lifespan="on",
         log_config=None,

@@ -35,7 +35,9 @@ def sources_router(room: Room) -> APIRouter:
         name: _QueryId,
         limit: Annotated[int, Query(ge=1, le=MAX_PAGE, description="Most sources of a page.")] = 50,
         after: Annotated[UUID | None, Query(description="`next` of the page before.")] = None,
-        status: Annotated[str | None, Query(max_length=20, description="Only sources of this status.")] = None,
+        status: Annotated[
+            str | None, Query(max_length=20, pattern="^[a-z_]+$", description="Only sources of this status.")
+        ] = None,
     ) -> Response:
         """A page at a time, by id."""
         found = await _seen(room, caller, limit + 1, after=after, status=status)

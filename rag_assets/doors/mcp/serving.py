@@ -20,6 +20,7 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from rag_assets.doors.http.connection import BoundedConnection
 from rag_assets.errors import UsageError
 from rag_assets.store.database import Database
 
@@ -87,13 +88,14 @@ def serve_http(
     app = http_app(server, database, listener.getsockname()[1], token, hosts)
     config = uvicorn.Config(
         app,
+        http=BoundedConnection,
+        ws="none",
         log_config=None,
         access_log=False,
         server_header=False,
         lifespan="on",
         timeout_graceful_shutdown=_CLOSE_S,
         timeout_keep_alive=30,
-        h11_max_incomplete_event_size=64 * 1024,
     )
     # uvicorn raises the signal again once all is closed: that of a plain stop is none to die of.
     before = signal.signal(signal.SIGTERM, lambda _number, _frame: None)

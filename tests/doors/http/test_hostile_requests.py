@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from rag_assets.doors.http import edge, server
+from rag_assets.doors.http import connection, edge
 from rag_assets.doors.http.limits import MAX_BODY_BYTES, Intake, Limits
 from rag_assets.store.database import Database
 from tests.doors.http.conftest import PRIVATE, SECRETS, Tokens
@@ -197,7 +197,7 @@ def read_all(connection: socket.socket) -> bytes:
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     """Half a second is slow."""
     monkeypatch.setattr(Limits, "intake", lambda self, method, path: Intake(seconds=0.5))
-    monkeypatch.setattr(server, "HEAD_SECONDS", 0.5)
+    monkeypatch.setattr(connection, "HEAD_SECONDS", 0.5)
     monkeypatch.setattr(edge, "_DRAIN_SECONDS", 0.2)
 
 
@@ -247,6 +247,35 @@ def test_a_head_without_end_is_cut_off(door: Door) -> None:
         except OSError:
             return
     pytest.fail("ten megabytes of it were taken")
+
+
+@pytest.mark.parametrize("token", ["acme", "nobody"])
+@pytest.mark.parametrize(("first", "more"), [(b"1;", b"x" * 65_536), (b"0\r\n", b"X-Trailer: x\r\n" * 5000)])
+def test_what_stands_around_a_body_has_an_end(
+    door: Door, tokens: Tokens, token: str, first: bytes, more: bytes
+) -> None:
+    begun = head(tokens.acme if token == "acme" else "rag_none").replace(
+        b"Content-Length: 30", b"Transfer-Encoding: chunked"
+    )
+    with socket.create_connection(("127.0.0.1", door.port), timeout=20) as one:
+        one.sendall(begun + first)
+        sent = 0
+        try:
+            while sent < 50_000_000:
+                sent += one.send(more)
+        except OSError:
+            return
+    pytest.fail("fifty megabytes of it were taken")
+
+
+def test_what_follows_a_body_is_no_header(door: Door, tokens: Tokens) -> None:
+    raw = (
+        b"POST /search HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nConnection: close\r\n"
+        b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\nAuthorization: Bearer " + tokens.acme.encode() + b"\r\n\r\n"
+    )
+    with socket.create_connection(("127.0.0.1", door.port), timeout=20) as one:
+        one.sendall(raw)
+        assert read_all(one).startswith(b"HTTP/1.1 401 ")
 
 
 def test_what_is_no_http_and_what_smuggles_is_refused(door: Door, tokens: Tokens) -> None:

@@ -85,6 +85,9 @@ def test_sources_come_page_by_page_each_once(door: Door, tokens: Tokens) -> None
     one = door.get(f"/sources/{first['id']}", tokens.alice).json()
     assert one | {"query_id": None} == first | {"query_id": None}
     assert (one["status"], one["published"], one["up_to_date"]) == ("ready", "ready", True)
+    for wrong in ({"status": "\x00"}, {"limit": 0}, {"after": "\x00"}):
+        answer = door.get("/sources", tokens.alice, params=wrong)
+        assert (answer.status_code, error_of(answer)["argument"]) == (400, *wrong)
 
 
 WRONG: tuple[tuple[Any, str], ...] = (

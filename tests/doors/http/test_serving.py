@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -214,6 +215,9 @@ def test_metrics_are_told_to_who_may_read_them_and_to_no_caller(world: Database,
         (OPEN_WIDE, {"X-Forwarded-For": "127.0.0.1"}, 403),
         (OPEN_WIDE, {"X-Forwarded-For": "203.0.113.9"}, 403),
         (OPEN_WIDE, {"Via": "1.1 proxy"}, 403),
+        (OPEN_WIDE, {"Host": "localhost:8000"}, 200),
+        (OPEN_WIDE, {"Host": "page.example"}, 403),  # whose owner's DNS points to this machine
+        (replace(OPEN_WIDE, hosts=("rag.example", "127.0.0.1")), {"Host": "rag.example"}, 200),
         (Limits(metrics_token=secret), {}, 401),
         (Limits(metrics_token=secret), {"Authorization": f"Bearer {tokens.acme}"}, 401),
         (Limits(metrics_token=secret), {"Authorization": f"Bearer {secret}"}, 200),
