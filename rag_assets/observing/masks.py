@@ -16,15 +16,25 @@ _CARD = range(13, 20)  # digits
 _IBAN = range(15, 35)  # letters and digits
 _IBAN_DIGITS = 8  # at least
 
+# As they are typed, and as they come out of a page or a letter that was set.
+_SPACE = r" \t\u00a0\u2000-\u200b\u202f\u2060"
+_DASH = r"\u2010-\u2015\u2212-"
+_GAP = rf"[{_SPACE}.{_DASH}]"  # within the number of an account
+
 # Each starts only where a run of its characters starts, and takes the run without going back.
-_EMAIL = re.compile(r"(?<![\w.%+'-])[\w.%+'-]++[@＠][\w.-]++")
-_PRINTED_IBAN = re.compile(r"(?<![A-Za-z0-9])[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?(?![A-Za-z0-9])")
-_LIKE_IBAN = re.compile(r"(?<![A-Za-z0-9])(?=([A-Za-z]{2}\d{2}(?:[ -]?[A-Za-z0-9]){11,30}))")
-_DIGITS = re.compile(r"\d++(?:[ \u00a0./()-]{1,2}\d++)*+")
+_EMAIL = re.compile(r"(?<![\w.%+'-])[\w.%+'-]++[@＠﹫][\w.-]++")
+_PRINTED_IBAN = re.compile(
+    rf"(?<![A-Za-z0-9])[A-Z]{{2}}\d{{2}}(?:[{_SPACE}]?[A-Z0-9]{{4}}){{2,7}}(?:[{_SPACE}]?[A-Z0-9]{{1,3}})?(?![A-Za-z0-9])"
+)
+_LIKE_IBAN = re.compile(rf"(?<![A-Za-z0-9])(?=([A-Za-z]{{2}}\d{{2}}(?:{_GAP}?[A-Za-z0-9]){{11,30}}))")
+_DIGITS = re.compile(rf"\d++(?:[{_SPACE}./()_{_DASH}]{{1,2}}\d++)*+")
+_GAPS = re.compile(_GAP)
 _NUMBER = re.compile(r"\d{9,}+")  # an account, a customer or an identity rather than a year or a part number
-_DATE = r"(?!\d{1,2}[./-]\d{1,2}[./-]\d{2,4}(?!\d))"
-_PHONE = re.compile(rf"(?<![\w+]){_DATE}(?:\+|\(?0)(?:[ \u00a0()./-]{{0,2}}\d){{6,14}}(?!\d)")
-_GROUPED = re.compile(r"(?<!\d)(?:\(?\d{3}\)?[ .-]{1,2}\d{3}[ .-]\d{4}|\d{3}-\d{2}-\d{4})(?!\d)")
+_DATE = rf"(?!\d{{1,2}}[./{_DASH}]\d{{1,2}}[./{_DASH}]\d{{2,4}}(?!\d))"
+_PHONE = re.compile(rf"(?<![\w+]){_DATE}(?:\+|\(?0)(?:[{_SPACE}()./{_DASH}]{{0,2}}\d){{6,14}}(?!\d)")
+_GROUPED = re.compile(
+    rf"(?<!\d)(?:\(?\d{{3}}\)?{_GAP}{{1,2}}\d{{3}}{_GAP}\d{{4}}|\d{{3}}[{_DASH}]\d{{2}}[{_DASH}]\d{{4}})(?!\d)"
+)
 
 
 def masked(text: str, forms: Sequence[str] = ()) -> str:
@@ -72,9 +82,9 @@ def _without_ibans(text: str) -> str:
 
 def _iban_length(text: str) -> int:
     """How much of the text's beginning is a number of an account; 0: nothing of it."""
-    ends = [place + 1 for place, sign in enumerate(text) if sign not in " -"]
+    ends = [place + 1 for place, sign in enumerate(text) if not _GAPS.fullmatch(sign)]
     fitting = (ends[count - 1] for count in reversed(_IBAN) if count <= len(ends))
-    return next((end for end in fitting if _is_iban(re.sub("[ -]", "", text[:end]))), 0)
+    return next((end for end in fitting if _is_iban(_GAPS.sub("", text[:end]))), 0)
 
 
 def _is_iban(text: str) -> bool:
