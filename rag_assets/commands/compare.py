@@ -20,8 +20,9 @@ from rag_assets.commands.session import check_names, ready_database
 from rag_assets.commands.shell import CommandResult, note, printable
 from rag_assets.doors.compare.differences import Placed, placed, told
 from rag_assets.doors.compare.labelled import LabelledComparison, compare_labelled
-from rag_assets.doors.compare.page import HOST, ComparePage, change_text, listening, score_texts, serve
+from rag_assets.doors.compare.page import HOST, ComparePage, change_text, score_texts, serve
 from rag_assets.doors.compare.sides import FORM, Asker, Side, SideAnswer, ask_side, parse_side
+from rag_assets.doors.listening import listening
 from rag_assets.errors import UsageError
 from rag_assets.store.database import Database
 from rag_assets.store.profiles import built_profiles
@@ -101,7 +102,7 @@ def _all_labelled(database: Database, who: Asker, sides: Sequence[Side], as_json
 
 def _serve(database: Database, who: Asker, sides: Sequence[Side], port: int) -> int:
     files = {side.file.name: side.file for side in sides if side.file}
-    with closing(listening(port)) as listens:
+    with closing(listening(HOST, port)) as listens:
         with database.work(who.tenant) as connection:
             built = built_profiles(connection, who.tenant, who.bot)
         candidates = [one.profile.name for one in built if one.status == "ready"]

@@ -11,8 +11,9 @@ from mcp.server.lowlevel.server import Server
 from rag_assets.commands.options import Bot, RetrieverFile, Tenant, key
 from rag_assets.commands.session import door_database, opened_for_others
 from rag_assets.commands.shell import CommandResult, note
+from rag_assets.doors.listening import listening
 from rag_assets.doors.mcp.server import indexing, make_server, offered
-from rag_assets.doors.mcp.serving import PATH, listening, serve_http, serve_stdio
+from rag_assets.doors.mcp.serving import PATH, serve_http, serve_stdio
 from rag_assets.doors.tools import make_tools
 from rag_assets.errors import UsageError
 from rag_assets.hosts import is_loopback
@@ -88,7 +89,7 @@ def _serve(
 ) -> int:
     if http is None:
         return serve_stdio(server, database)
-    listener = listening(host, http)
+    listener = listening(host, http, option="--http")
     _tell_address(host, listener.getsockname()[1])
     return serve_http(server, database, listener, _token(settings), allow_host)
 

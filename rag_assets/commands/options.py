@@ -126,7 +126,7 @@ RetrieverFile = Annotated[
     typer.Option(
         "--retriever",
         metavar="FILE.toml",
-        help="Search with the retriever that this file describes, instead of a --mode.",
+        help="Search with the retriever that this file describes, instead of hybrid search, or a --mode.",
         callback=existing("file"),
         show_default=False,
     ),

@@ -110,14 +110,14 @@ def _payload(signing: Signing) -> dict[str, Any]:
     here = _given()
     return {
         "required": signing.since is not None,
-        "since": signing.since,
+        "since": signing.since.isoformat() if signing.since else None,
         "turned_on_by": signing.turned_on_by,
         "keys": [
             {
                 "id": key.id,
-                "created_at": key.created_at,
+                "created_at": key.created_at.isoformat(),
                 "created_by": key.created_by,
-                "retired_at": key.retired_at,
+                "retired_at": key.retired_at.isoformat() if key.retired_at else None,
                 "here": here is not None and here.id == key.id,
             }
             for key in signing.keys

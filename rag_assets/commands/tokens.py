@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from rag_assets.commands.options import AnyBot, Bot, Json, Tenant, key
 from rag_assets.commands.session import ready_database
@@ -20,6 +20,7 @@ from rag_assets.store.tokens import MAX_LIFE, MAY, add_token, list_tokens, revok
 _LIFE = re.compile(r"(\d{1,6})([hdw])")
 _UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
 _NEVER = "never"
+_ID_CHARS = 36  # never cut: the id is what `rag token revoke` takes
 _STATE_STYLES = {"active": "green", "expired": "yellow", "revoked": "dim"}
 
 AnyTenant = Annotated[
@@ -115,7 +116,7 @@ def _show_list(console: Console, found: list[dict[str, Any]]) -> None:
     if not found:
         console.print("there are no tokens")
         return
-    table = Table("state", "name", "for", "user", "may", "expires", "id")
+    table = Table("state", "name", "for", "user", "may", "expires", Column("id", no_wrap=True, min_width=_ID_CHARS))
     for one in found:
         table.add_row(
             one["state"],

@@ -149,6 +149,13 @@ def test_the_page_reads_no_file_but_those_that_were_named(page: TestClient, tmp_
     assert "was not named when this page was started" in shown.text
 
 
+def test_the_page_says_which_profile_was_meant(page: TestClient) -> None:
+    for path in ("/", "/labelled"):
+        shown = page.get(path, params={"q": QUESTION, "a": "static-265"})
+        assert shown.status_code == 400
+        assert "did you mean &#39;static-256&#39;" in shown.text
+
+
 def test_the_page_measures_the_labelled_queries(page: TestClient) -> None:
     shown = page.get("/labelled").text
     assert "Mean of 2 judged queries" in shown
@@ -174,7 +181,10 @@ def test_a_port_that_is_taken_is_told(rag: Rag, filled: str) -> None:
 
 
 @pytest.mark.slow
-def test_the_command_serves_the_page_until_it_is_interrupted(filled: str, home: Path) -> None:
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)])
+def test_the_command_serves_the_page_until_it_is_told_to_end(
+    filled: str, home: Path, number: signal.Signals, code: int
+) -> None:
     words = ["compare", "--tenant", filled, "--bot", "b", "--serve", "--port", "0"]
     command = [sys.executable, "-m", "rag_assets.cli", *words]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
@@ -185,9 +195,9 @@ def test_the_command_serves_the_page_until_it_is_interrupted(filled: str, home: 
         shown = _first(address[0] + "?q=PX-4412")
         assert shown.status_code == 200
         assert "@hybrid" in shown.text
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         rest = process.stderr.read()
-        assert process.wait(20) == 130
+        assert process.wait(20) == code
     assert "Traceback" not in rest
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,6 +46,7 @@ def test_signing_is_turned_on_without_refusing_who_signs_and_off_again(
     monkeypatch.setenv("RAG_SCOPE_KEY", added["key"])
     assert len(rag.json(*SEARCH)["results"]) == 1
     (listed,) = rag.json("scope-key", "list")["keys"]
+    assert listed["created_at"] == datetime.fromisoformat(listed["created_at"]).isoformat(), "as rag token list has it"
     assert (listed["id"], listed["here"], listed["retired_at"]) == (added["id"], True, None)
     assert "nothing was changed" in rag("scope-key", "off", answer="n\n").stdout
     assert rag.json("scope-key", "off", "--yes")["changed"] is True

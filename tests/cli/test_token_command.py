@@ -116,3 +116,9 @@ def test_a_retriever_that_cannot_be_served_is_named_before_anything_is(
     rag: Rag, words: tuple[str, ...], part: str
 ) -> None:
     assert part in rag.error("serve", "--retriever", *words)[1]
+
+
+def test_the_list_shows_ids_whole_however_much_else_it_shows(rag: Rag) -> None:
+    words = ("--may", "search,feedback,push", "--user", "a-user-with-a-long-name@acme.example")
+    made = rag.json("token", "add", "the-server-of-the-shop-in-the-north", *ADD, *words)
+    assert made["id"] in rag("token", "list", "--tenant", TENANT).stdout

@@ -322,6 +322,7 @@ def test_a_port_that_is_taken_is_said(address: str, world: Database) -> None:
     ended = _run(world, *SUPPORT, "--http", str(httpx.URL(address).port))
     assert ended.returncode == 2
     assert "cannot serve on 127.0.0.1" in ended.stderr
+    assert "choose another --http" in ended.stderr
 
 
 @pytest.mark.slow

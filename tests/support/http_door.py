@@ -13,7 +13,8 @@ import httpx
 
 from rag_assets.doors.http.app import make_app
 from rag_assets.doors.http.limits import Limits
-from rag_assets.doors.http.server import listening, make_server
+from rag_assets.doors.http.server import make_server
+from rag_assets.doors.listening import listening
 from rag_assets.observing.started import Telemetry
 from rag_assets.retrieval.protocol import Retriever
 from rag_assets.store.database import Database

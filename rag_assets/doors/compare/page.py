@@ -6,6 +6,7 @@ alone, and `Guard` keeps pages of other sites out.
 
 from __future__ import annotations
 
+import signal
 import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,11 +25,12 @@ from evals.metrics import HEADLINE
 from rag_assets.doors.compare.differences import Placed, placed
 from rag_assets.doors.compare.labelled import LabelledComparison, compare_labelled
 from rag_assets.doors.compare.sides import FORM, Asker, Side, SideAnswer, ask_side, parse_side
-from rag_assets.errors import RagError, UsageError
+from rag_assets.errors import RagError
 from rag_assets.launch.guard import Guard, Rules
 from rag_assets.retrieval import RetrievalResult, Retriever
 from rag_assets.retrieval.files import RetrieverFile
 from rag_assets.store.database import Database
+from rag_assets.store.profiles import get_spec
 
 HOST = "127.0.0.1"
 _NAMES = frozenset({"127.0.0.1", "localhost"})
@@ -90,6 +92,9 @@ class ComparePage:
 
     def _sides(self, words: tuple[str, str]) -> tuple[list[Side], list[Retriever]]:
         sides = [parse_side(word, self.files) for word in words]
+        with self.database.work(self.who.tenant) as connection:
+            for profile in {one.profile for one in sides if one.profile}:
+                get_spec(connection, profile)  # one that is misspelt is told as on the command line
         return sides, [self._made.setdefault(one.word, one.retriever(self.database)) for one in sides]
 
     def _page(self, template: str, status: int = 200, **values: Any) -> HTMLResponse:
@@ -159,25 +164,14 @@ _TEMPLATES = jinja2.Environment(
 )
 
 
-def listening(port: int) -> socket.socket:
-    """The socket of the page; port 0 takes any that is free.
-
-    Raises:
-        UsageError: something else listens there.
-    """
-    made = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        made.bind((HOST, port))
-    except OSError as error:
-        made.close()
-        raise UsageError(f"{HOST}:{port} cannot be listened on: {error.strerror}; choose another --port") from error
-    return made
-
-
 def serve(page: ComparePage, listens: socket.socket) -> None:
     """Show the page until the process is told to end."""
     config = uvicorn.Config(
         page.app(), log_level="warning", server_header=False, timeout_graceful_shutdown=_CLOSE_S, lifespan="off"
     )
-    uvicorn.Server(config).run(sockets=[listens])
+    # uvicorn raises the signal again once all is closed: that of a plain stop is none to die of.
+    before = signal.signal(signal.SIGTERM, lambda _number, _frame: None)
+    try:
+        uvicorn.Server(config).run(sockets=[listens])
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -19,12 +19,13 @@ from rag_assets.doors.http.errors import HttpError, error_response
 from rag_assets.doors.http.feedback import feedback_router
 from rag_assets.doors.http.limits import Limits
 from rag_assets.doors.http.measured import measuring, metrics_router
+from rag_assets.doors.http.models import ASKED
 from rag_assets.doors.http.probes import probes_router
 from rag_assets.doors.http.push import push_router
 from rag_assets.doors.http.room import Room
 from rag_assets.doors.http.search import search_router
 from rag_assets.doors.http.sources import sources_router
-from rag_assets.errors import shown
+from rag_assets.errors import alike, did_you_mean, shown
 from rag_assets.observing.started import Telemetry
 from rag_assets.retrieval.protocol import Retriever
 from rag_assets.store.database import Database
@@ -114,9 +115,20 @@ async def _invalid(request: Request, error: Exception) -> Response:
         told = _invalid_argument(f"the body is no JSON: {first.get('ctx', {}).get('error', '')}")
     elif not argument:
         told = _invalid_argument("the body has to be an object in JSON")
+    elif first["type"] == "extra_forbidden":
+        told = _invalid_argument(_unknown_field(request, argument), argument[:_NAMED_CHARS])
     else:
         told = _invalid_argument(f"{shown(argument)}: {message[0].lower()}{message[1:]}", argument[:_NAMED_CHARS])
     return error_response(told, request.state.query_id)
+
+
+def _unknown_field(request: Request, name: str) -> str:
+    """That a route takes no field of this name, with the one that was meant, or all that it takes."""
+    model = ASKED.get(getattr(request.scope.get("route"), "path", ""))
+    known = list(model.model_fields) if model else []
+    likely = alike(name, known)
+    meant = did_you_mean(likely) if likely else f"there are: {', '.join(known)}" if known else ""
+    return f"{shown(name)} is no field here" + (f"; {meant}" if meant else "")
 
 
 def _invalid_argument(message: str, argument: str | None = None) -> HttpError:

@@ -212,6 +212,14 @@ class PushRequest(BaseModel):
     metadata: Annotated[dict[str, Any] | None, Field(description="What searches can filter by.")] = None
 
 
+ASKED: dict[str, type[BaseModel]] = {
+    "/search": SearchRequest,
+    "/context": ContextRequest,
+    "/feedback": FeedbackRequest,
+    "/sources/{id:path}": PushRequest,
+}  # what the body of a route holds
+
+
 class PushAnswer(BaseModel):
     """What became of it: `unchanged` where the same was there, `forgotten` where the same was forgotten before, and
     is not taken again."""

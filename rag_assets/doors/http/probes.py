@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 
 from fastapi import APIRouter
@@ -12,10 +13,11 @@ from starlette.responses import Response
 from rag_assets.doors.http.errors import JsonResponse, as_http, error_response
 from rag_assets.doors.http.models import refusals
 from rag_assets.doors.http.room import Room
-from rag_assets.errors import RagError
+from rag_assets.errors import DatabaseUnavailable, RagError
 from rag_assets.store.tokens import NO_TOKEN, token_of
 
 _log = logging.getLogger(__name__)
+_ANSWER_S = 3.0  # who probes waits seconds; a search tries longer, and again
 
 
 class Status(BaseModel):
@@ -39,7 +41,12 @@ def probes_router(room: Room) -> APIRouter:
     async def ready(request: Request) -> Response:
         """503 with the reason where it is away, or its schema is older than this server."""
         try:
-            await room.database.aask({}, [token_of(NO_TOKEN)])
+            async with asyncio.timeout(_ANSWER_S):
+                await room.database.aask({}, [token_of(NO_TOKEN)])
+        except TimeoutError:
+            _log.warning("not ready: the database gave no answer within %g seconds", _ANSWER_S)
+            late = DatabaseUnavailable("no answer in time")
+            return error_response(as_http(late), request.state.query_id)
         except RagError as error:
             _log.warning("not ready: %s: %s", type(error).__name__, error)
             return error_response(as_http(error), request.state.query_id)

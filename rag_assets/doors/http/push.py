@@ -92,8 +92,11 @@ def _document(body: bytes, kind: str, name: str | None, metadata: str | None) ->
     """What is handed over, as `push_document` takes it.
 
     Raises:
-        RequestValidationError, InvalidArgument: it is not as the route says.
+        RequestValidationError, InvalidArgument, HttpError: it is not as the route says.
     """
+    if media_type(kind).startswith("multipart/"):
+        text = "a file is sent as the body itself and not as a form: curl -T FILE, with its name in ?name="
+        raise HttpError(415, "UnsupportedMediaType", text, argument="Content-Type")
     if media_type(kind) != _JSON:
         told = None if media_type(kind) in _UNTOLD else kind
         return {"data": body, "name": name, "content_type": told, "metadata": _metadata(metadata)}

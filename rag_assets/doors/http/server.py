@@ -11,30 +11,10 @@ from fastapi import FastAPI
 
 from rag_assets.doors.http.connection import BoundedConnection
 from rag_assets.doors.http.limits import IDLE_SECONDS, Limits
-from rag_assets.errors import UsageError
 
 _BACKLOG = 512
+_STOPPING = (signal.SIGINT, signal.SIGTERM)
 _STOP_MARGIN_S = 5.0  # beyond what a request may take
-
-
-def listening(host: str, port: int) -> socket.socket:
-    """A socket that listens, so that it is known before anything else is started.
-
-    Raises:
-        UsageError: the port is taken, or the address is none of this machine's.
-    """
-    try:
-        family, kind, _, _, address = socket.getaddrinfo(
-            host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        bound = socket.socket(family, kind)
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        bound.bind(address)
-        bound.listen(_BACKLOG)
-    except (OSError, UnicodeError) as error:
-        text = f"cannot serve on {host}:{port}: {getattr(error, 'strerror', None) or error}. Choose another --port"
-        raise UsageError(text) from error
-    return bound
 
 
 def make_server(app: FastAPI, limits: Limits) -> uvicorn.Server:
@@ -55,19 +35,19 @@ def make_server(app: FastAPI, limits: Limits) -> uvicorn.Server:
     return uvicorn.Server(config)
 
 
-def serve(app: FastAPI, limits: Limits, bound: socket.socket) -> None:
-    """Answer until SIGTERM or Ctrl-C; both end what is being answered first, and a second Ctrl-C does not."""
+def serve(app: FastAPI, limits: Limits, bound: socket.socket) -> signal.Signals | None:
+    """Answer until SIGTERM or Ctrl-C, and return which it was. Both end what is being answered first, and a second
+    Ctrl-C does not."""
+    heard: list[int] = []
+
     # The server hands on the signals that it got when it has ended; whoever told it to stop got what they wanted.
-    before = {number: signal.signal(number, _nothing) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, lambda told, _: heard.append(told)) for number in _STOPPING}
     try:
         make_server(app, limits).run(sockets=[bound])
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _nothing(*_: object) -> None:
-    """A signal that was heard already."""
+    return signal.Signals(heard[0]) if heard else None
 
 
 def log_to_stderr() -> None:

@@ -21,7 +21,6 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rag_assets.doors.http.connection import BoundedConnection
-from rag_assets.errors import UsageError
 from rag_assets.store.database import Database
 
 PATH = "/mcp"
@@ -61,19 +60,6 @@ def _tell(told: asyncio.Future[int], code: int) -> None:
 async def _serve_streams(server: Server[Any]) -> None:
     async with stdio_server() as (read, write):
         await server.run(read, write, server.create_initialization_options())
-
-
-def listening(host: str, port: int) -> socket.socket:
-    """A socket that listens there; of port 0, on a free one.
-
-    Raises:
-        UsageError: the port is taken, or the address is none of this machine's.
-    """
-    try:
-        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        return socket.create_server(address[:2], family=family)
-    except OSError as error:
-        raise UsageError(f"cannot serve on {host}:{port}: {error.strerror or error}") from error
 
 
 def serve_http(

@@ -148,6 +148,7 @@ WRONG: tuple[tuple[dict[str, Any], int, str], ...] = (
     ({"content": b"x", "headers": {"X-Metadata": "{"}}, 400, "X-Metadata"),
     ({"content": b"x", "headers": {"X-Metadata": "[1]"}}, 400, "metadata"),
     ({"content": b"x", "headers": {"Content-Type": "no type"}}, 400, "content_type"),
+    ({"files": {"file": ("a.pdf", b"%PDF-1.4")}}, 415, "Content-Type"),
     ({"content": b"x", "headers": {"Content-Encoding": "gzip"}}, 415, "Content-Encoding"),
     ({"content": b'{"text": "x"', "headers": {"Content-Type": "application/json"}}, 400, ""),
 )  # fmt: skip

@@ -112,6 +112,24 @@ def test_what_is_wrong_with_a_request_is_said_with_the_name_of_the_argument(
     assert error["query_id"] == answer.headers["x-request-id"]
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "body", "meant"),
+    [
+        ("POST", "/search", {"query": "x", "topk": 3}, "did you mean 'top_k'?"),
+        ("POST", "/context", {"query": "x", "max_token": 3}, "did you mean 'max_tokens'?"),
+        ("PUT", "/sources/a", {"text": "x", "metdata": {}}, "did you mean 'metadata'?"),
+        ("POST", "/search", {"query": "x", "zzz": 3}, "there are: query, top_k, filters, retriever, request_key"),
+    ],
+)
+def test_a_field_that_there_is_not_is_answered_with_the_one_that_was_meant(
+    door: Door, made: Callable[..., str], method: str, path: str, body: Any, meant: str
+) -> None:
+    with door.client(made(f"misspells {meant}", may=["search", "push"])) as client:
+        answer = client.request(method, path, json=body)
+    assert answer.status_code == 400
+    assert error_of(answer)["message"].endswith(meant)
+
+
 def test_every_example_of_the_description_is_a_request_that_is_answered(door: Door, made: Callable[..., str]) -> None:
     may_all = made("may all", may=["search", "feedback", "push"])
     described = door.get("/openapi.json").json()

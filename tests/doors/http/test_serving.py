@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import signal
@@ -19,6 +20,7 @@ import httpx
 import psutil
 import pytest
 
+from rag_assets.doors.http import probes
 from rag_assets.doors.http.limits import Limits
 from rag_assets.observing.started import start
 from rag_assets.retrieval.protocol import SteppedRetriever
@@ -55,6 +57,20 @@ class Broken(SteppedRetriever):
     def steps(self, query: str, scope: Any, top_k: int = 8, filters: Any = None) -> Steps[Retrieval]:
         raise KeyError("postgresql://user:secret@host/db")
         yield
+
+
+def test_who_probes_a_server_whose_database_hangs_is_told_before_a_probe_gives_up(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def hang(*_: object) -> None:
+        await asyncio.sleep(60)
+
+    monkeypatch.setattr(probes, "_ANSWER_S", 0.1)
+    with serving(database) as door:
+        monkeypatch.setattr(database, "aask", hang)
+        away = door.get("/ready", timeout=20)
+        assert (away.status_code, error_of(away)["type"]) == (503, "DatabaseUnavailable")
+        assert away.headers["retry-after"]
 
 
 def test_a_search_that_takes_too_long_is_given_up_and_an_error_of_the_inside_stays_inside(
@@ -202,7 +218,7 @@ def test_the_command_serves_and_ends_well_when_it_is_told_to(
         children = psutil.Process(process.pid).children(recursive=True)
         process.send_signal(number)
         out, err = process.communicate(timeout=30)
-    assert process.returncode == 0, err
+    assert process.returncode == (130 if number == signal.SIGINT else 0), err
     assert '"stopped": true' in out
     assert "Traceback" not in err
     assert not [one for one in children if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
