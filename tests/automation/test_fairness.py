@@ -27,7 +27,7 @@ from rag_assets.runs.lanes import AFTER_TAG, LANE_TAG
 from rag_assets.sources import scan
 from rag_assets.store.attempts import LONGEST_PAUSE_S, failed_work
 from rag_assets.store.profiles import add_spec
-from rag_assets.store.roots import add_root
+from rag_assets.store.roots import Root, add_root
 from tests.support.dagster_world import PROFILE, World, keys
 
 
@@ -66,15 +66,15 @@ def elapse(world: World, tenant: str, seconds: float) -> None:
 def slow_scans(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], threading.Event]]:
     """Roots of a tenant whose listing hangs until its event is set."""
     hanging: dict[str, threading.Event] = {}
-    real = pending.scan_root
+    real = pending.list_root
 
-    def scan_root(uri: str, *rest: Any) -> Any:
+    def list_root(database: Any, root: Root, *rest: Any) -> Any:
         for part, event in hanging.items():
-            if part in uri:
+            if part in root.uri:
                 event.wait(60)
-        return real(uri, *rest)
+        return real(database, root, *rest)
 
-    monkeypatch.setattr(pending, "scan_root", scan_root)
+    monkeypatch.setattr(pending, "list_root", list_root)
     yield lambda part: hanging.setdefault(part, threading.Event())
     for event in hanging.values():
         event.set()

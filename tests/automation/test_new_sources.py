@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,9 @@ from rag_assets.automation.jobs import PAIR_JOB, SOURCES_JOB
 from rag_assets.automation.new_sources import new_sources
 from rag_assets.partitions import TENANT_TAG, pair_key
 from rag_assets.resources import Postgres
+from rag_assets.sources.listing import KnownFile
+from rag_assets.store.database import Database
+from rag_assets.store.roots import Root
 from tests.support.dagster_world import PROFILE, World, keys
 
 pytestmark = pytest.mark.slow  # runs of Dagster, or whole ingests and evaluations, in each
@@ -191,14 +195,14 @@ def test_a_tenant_that_cannot_be_looked_at_does_not_stop_the_others(
     (acme / "a.txt").write_text("The pump is dry.")
     (globex / "b.txt").write_text("The valve is shut.")
 
-    scan = pending.scan_root
+    scan = pending.list_root
 
-    def break_for_acme(uri: str, *known: object) -> object:
-        if "acme" in uri:
+    def break_for_acme(database: Database, root: Root, known: Mapping[str, KnownFile]) -> object:
+        if "acme" in root.uri:
             raise RuntimeError("a driver of its own went wrong")
-        return scan(uri, *known)
+        return scan(database, root, known)
 
-    monkeypatch.setattr(pending, "scan_root", break_for_acme)
+    monkeypatch.setattr(pending, "list_root", break_for_acme)
     assert keys(world.tick()) == [(SOURCES_JOB, "globex")]
     with psycopg.connect(world.database.url) as connection:
         connection.execute("DELETE FROM rag.source_roots WHERE tenant_id = 'globex'")

@@ -20,6 +20,7 @@ from rag_assets.doors.compare.page import ComparePage
 from rag_assets.doors.compare.sides import Asker
 from rag_assets.retrieval.files import read_retriever_file
 from rag_assets.store.database import Database
+from tests.support.signals import hear_ctrl_c
 
 if TYPE_CHECKING:
     from tests.support.command_line import Rag
@@ -187,7 +188,7 @@ def test_the_command_serves_the_page_until_it_is_told_to_end(
 ) -> None:
     words = ["compare", "--tenant", filled, "--bot", "b", "--serve", "--port", "0"]
     command = [sys.executable, "-m", "rag_assets.cli", *words]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, preexec_fn=hear_ctrl_c) as process:
         assert process.stderr is not None
         said = process.stderr.readline()
         address = re.search(r"http://127\.0\.0\.1:\d+/", said)

@@ -20,6 +20,7 @@ from rag_assets.errors import was_interrupted
 from tests.cli.conftest import PROFILE
 from tests.support.command_line import Rag
 from tests.support.labelled_world import FINE, labelled_bot, write_collection
+from tests.support.signals import hear_ctrl_c
 from tests.support.web_site import Page, running_site
 
 
@@ -29,7 +30,7 @@ def interrupted(words: Sequence[str], busy: Callable[[], bool]) -> subprocess.Co
         [sys.executable, "-m", "rag_assets.cli", *words],
         env={**os.environ, "RAG_ALLOW_PRIVATE_URLS": "1"},
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        preexec_fn=hear_ctrl_c,
     )  # fmt: skip
     deadline = time.monotonic() + 90
     while not busy() and process.poll() is None and time.monotonic() < deadline:

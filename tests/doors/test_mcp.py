@@ -40,6 +40,7 @@ from tests.support.mcp_world import (
     told,
 )
 from tests.support.servers import take_down
+from tests.support.signals import hear_ctrl_c
 from tests.support.worlds import HASH_PROFILE
 
 SUPPORT = ("--tenant", "alpha", "--bot", "support")
@@ -299,7 +300,7 @@ def test_stdout_holds_messages_alone_and_an_end_of_stdin_ends_the_server(world: 
 def test_a_server_that_is_told_to_end_does_so(world: Database, number: signal.Signals, code: int) -> None:
     process = subprocess.Popen(
         [*RAG, "mcp", *SUPPORT], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        env=environment(world.url), cwd=HOUSE,
+        env=environment(world.url), cwd=HOUSE, preexec_fn=hear_ctrl_c,
     )  # fmt: skip
     assert process.stdin is not None
     assert process.stdout is not None

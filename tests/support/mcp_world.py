@@ -19,6 +19,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult, TextContent
 
 from tests.support.imports import HOUSE
+from tests.support.signals import hear_ctrl_c
 
 _Result = TypeVar("_Result")
 RAG = (sys.executable, "-m", "rag_assets.cli")
@@ -58,6 +59,7 @@ def http_server(database_url: str, *words: str) -> Iterator[tuple[str, subproces
         text=True,
         env=environment(database_url, RAG_MCP_TOKEN=TOKEN),
         cwd=HOUSE,
+        preexec_fn=hear_ctrl_c,
     )
     try:
         yield _address(process), process

@@ -34,6 +34,7 @@ from rag_assets.store.profiles import add_spec
 from rag_assets.store.server import start_server, stop_server
 from tests.doors.http.conftest import Tokens
 from tests.support.http_door import OPEN_WIDE, Door, error_of, serving, token_for
+from tests.support.signals import hear_ctrl_c
 from tests.support.worlds import HASH_PROFILE, ingested
 
 ASKED = {"query": "the recovery code"}
@@ -182,6 +183,7 @@ def _process(home: Path, *words: str, **environment: str) -> Iterator[tuple[subp
         stderr=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
+        preexec_fn=hear_ctrl_c,
     )
     try:
         assert process.stderr is not None
