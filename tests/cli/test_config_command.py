@@ -54,7 +54,9 @@ def test_of_a_key_it_only_tells_whether_it_is_set(rag: Rag, monkeypatch: pytest.
         "GOOGLE_API_KEY": "not set",
         "OPENAI_API_KEY": "not set",
         "RAG_DEV_TOKEN": "not set",
+        "RAG_MCP_TOKEN": "not set",
         "RAG_SCOPE_KEY": "not set",
+        "RAG_SERVE_METRICS_TOKEN": "not set",
     }
     assert "hunter2" not in rag("config").stdout + rag("config", "--json").stdout
 
