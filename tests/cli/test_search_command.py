@@ -23,7 +23,9 @@ def _ask(tenant: str, query: str = "PX-4412 cut-in pressure") -> tuple[str, ...]
 @pytest.mark.parametrize("mode", ["dense", "lexical", "hybrid"])
 def test_a_search_returns_cited_results_in_each_mode(rag: Rag, filled: str, mode: str) -> None:
     found = rag.json(*_ask(filled), "--mode", mode, "-k", "1")
-    assert set(found) == {"profile", "mode", "retriever", "rung", "timings_ms", "results", "degraded", "trace"}
+    assert set(found) == {
+        "query_id", "profile", "mode", "retriever", "rung", "timings_ms", "results", "degraded", "trace",
+    }  # fmt: skip
     assert (found["profile"], found["mode"], found["degraded"]) == ("tiny", mode, None)
     assert set(found["timings_ms"]) == {"embed", "search", "total"}
     (result,) = found["results"]

@@ -318,6 +318,11 @@ def test_every_table_that_a_search_reads_notes_its_changes(database: Database) -
         "lexeme_stats": "are counted anew with index_state",
         "source_documents": "are no part of an answer",
         "corpus_changes": "are the notes",
+        "api_tokens": "say who may ask, and not what is found",
+        "scope_keys": "say whose word counts: they are asked anew for each answer out of a cache",
+        "scope_signing": "as scope_keys",
+        "query_log": "has what was found before",
+        "pushed_documents": "are found when they are sources",
     }
     with psycopg.connect(database.url) as connection:
         read = connection.execute(
