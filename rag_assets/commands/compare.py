@@ -17,13 +17,14 @@ from rag_assets.commands.filters import Filter, Since, Until, parse_filters, req
 from rag_assets.commands.options import Bot, Json, Tenant
 from rag_assets.commands.search import citation_text, query_words, snippet
 from rag_assets.commands.session import check_names, ready_database
-from rag_assets.commands.shell import CommandResult, note, printable
+from rag_assets.commands.shell import CommandResult, code_of, note, printable
 from rag_assets.doors.compare.differences import Placed, placed, told
 from rag_assets.doors.compare.labelled import LabelledComparison, compare_labelled
-from rag_assets.doors.compare.page import HOST, ComparePage, change_text, score_texts, serve
+from rag_assets.doors.compare.page import HOST, ComparePage, change_text, p_text, score_texts, serve
 from rag_assets.doors.compare.sides import FORM, Asker, Side, SideAnswer, ask_side, parse_side
 from rag_assets.doors.listening import listening
 from rag_assets.errors import UsageError
+from rag_assets.retrieval import Retriever
 from rag_assets.store.database import Database
 from rag_assets.store.profiles import built_profiles
 
@@ -78,7 +79,7 @@ def compare(
             return _serve(database, who, sides, port)
         retrievers = [side.retriever(database) for side in sides]
         if query is None:
-            return _all_labelled(database, who, sides, as_json)
+            return _all_labelled(database, who, sides, retrievers, as_json)
         if not query.strip():
             raise UsageError("the query is empty")
         answers = [ask_side(database, *pair, who, query) for pair in zip(sides, retrievers, strict=True)]
@@ -87,14 +88,15 @@ def compare(
     return CommandResult(payload, lambda console: _show(console, query, a, b))
 
 
-def _all_labelled(database: Database, who: Asker, sides: Sequence[Side], as_json: bool) -> CommandResult:
+def _all_labelled(
+    database: Database, who: Asker, sides: Sequence[Side], retrievers: Sequence[Retriever], as_json: bool
+) -> CommandResult:
     if who.user is not None or who.filters:
         raise UsageError(
             "labelled queries are asked as they are: --user, --filter, --since and --until go with a QUERY"
         )
     with shown(silent=as_json, kept="nothing is recorded"):
-        made = [side.retriever(database) for side in sides]
-        found = compare_labelled(database, sides, made, who.tenant, who.bot)
+        found = compare_labelled(database, sides, retrievers, who.tenant, who.bot)
     names = [side.word for side in sides]
     payload = {"tenant": who.tenant, "bot": who.bot, "first": names[0], "second": names[1], **found.as_dict()}
     return CommandResult(payload, lambda console: _show_labelled(console, names, found))
@@ -109,8 +111,7 @@ def _serve(database: Database, who: Asker, sides: Sequence[Side], port: int) -> 
         named = [side.word for side in sides] or ["@hybrid", *candidates[-1:], "@dense"][:2]
         offered = list(dict.fromkeys([*named, *_USUAL, *(one.profile.name for one in built), *files]))
         note(f"Compare: http://{HOST}:{listens.getsockname()[1]}/ (on this machine only; Ctrl-C ends it)", "bold")
-        serve(ComparePage(database, who, offered, files), listens)
-    return 0
+        return code_of(serve(ComparePage(database, who, offered, files), listens))
 
 
 def _show(console: Console, query: str, first: SideAnswer, second: SideAnswer) -> None:
@@ -148,7 +149,7 @@ def _show_side(console: Console, answer: SideAnswer, rows: Sequence[Placed], wor
 def _show_labelled(console: Console, names: Sequence[str], found: LabelledComparison) -> None:
     table = Table("metric", *map(printable, names), "difference", "p", "better", "worse", "equal")
     for one in found.means:
-        numbers = [number_text(one.mean_a, 4), number_text(one.mean_b, 4), f"{one.diff:+.4f}", _p_text(one.p_value)]
+        numbers = [number_text(one.mean_a, 4), number_text(one.mean_b, 4), f"{one.diff:+.4f}", p_text(one.p_value)]
         table.add_row(one.metric, *numbers, *map(str, (one.wins, one.losses, one.ties)))
     console.print(table)
     different = [one for one in found.queries if one.gain]
@@ -158,10 +159,6 @@ def _show_labelled(console: Console, names: Sequence[str], found: LabelledCompar
         console.print(f"and {len(different) - _SHOWN_QUERIES} more that differ; all of them with --json or --serve")
     for reason in found.degraded[:3]:
         console.print(Text(f"Warning: {printable(reason)}", style="yellow"))
-
-
-def _p_text(p_value: float) -> str:
-    return f"{p_value:.3f}" if p_value >= 0.001 else "< 0.001"
 
 
 def _differences(queries: Sequence[Any]) -> Table:

@@ -12,8 +12,7 @@ from rich.text import Text
 
 from rag_assets.commands.options import AnyBot, Json, Tenant
 from rag_assets.commands.session import ready_database
-from rag_assets.commands.shell import CommandResult, confirmed, note, printable, stderr_console
-from rag_assets.errors import UsageError
+from rag_assets.commands.shell import CommandResult, check_asking, confirmed, note, printable, stderr_console
 from rag_assets.launch.instance import has_history, purge_dagster, remove_staged
 from rag_assets.printing import counted
 from rag_assets.settings import Settings, load_settings
@@ -32,8 +31,7 @@ def erase(
 
     Shows what would go and asks. Afterwards every table is counted; anything left is an error.
     """
-    if as_json and not yes:
-        raise UsageError("--json cannot ask; say --yes to erase without being asked")
+    check_asking(as_json, not yes, "erase")
     settings = load_settings()
     with ready_database(settings) as database:
         counts = store.erasable(database, tenant, bot)

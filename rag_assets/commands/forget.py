@@ -11,7 +11,7 @@ from rich.text import Text
 
 from rag_assets.commands.options import Bot, Json, Tenant
 from rag_assets.commands.session import ready_database
-from rag_assets.commands.shell import CommandResult, confirmed, note, printable
+from rag_assets.commands.shell import CommandResult, check_asking, confirmed, note, printable
 from rag_assets.errors import UsageError
 from rag_assets.ingest.forgetting import forget as forget_now
 from rag_assets.printing import counted
@@ -43,8 +43,7 @@ def forget(
     version, and cached vectors of texts that no other source has, are deleted. What stays, and where, is said at the
     end. With --undo, the next ingest reads them again.
     """
-    if as_json and not (yes or dry_run or undo):
-        raise UsageError("--json cannot ask; say --yes to forget without being asked")
+    check_asking(as_json, not (yes or dry_run or undo), "forget")
     settings = load_settings()
     with ready_database(settings) as database:
         with database.work(tenant) as connection:

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from rag_assets.commands.options import Bot, Json, Tenant, existing
 from rag_assets.commands.session import ready_database
-from rag_assets.commands.shell import FAILED, CommandResult, confirmed, printable
+from rag_assets.commands.shell import FAILED, CommandResult, check_asking, confirmed, printable
 from rag_assets.errors import UsageError, alike, did_you_mean
 from rag_assets.ingest.triples import ImportReport, import_triples
 from rag_assets.printing import counted
@@ -113,8 +113,7 @@ def clear(
 
     Those that a profile's model found come back when their source is published in another version.
     """
-    if as_json and not (yes or dry_run):
-        raise UsageError("--json cannot ask; say --yes to clear without being asked")
+    check_asking(as_json, not (yes or dry_run), "clear")
     with ready_database() as database:
         with database.work(tenant) as connection:
             (space, *_) = spaces_of(connection, tenant, bot)

@@ -10,7 +10,7 @@ from mcp.server.lowlevel.server import Server
 
 from rag_assets.commands.options import Bot, RetrieverFile, Tenant, key
 from rag_assets.commands.session import door_database, opened_for_others
-from rag_assets.commands.shell import CommandResult, note
+from rag_assets.commands.shell import CommandResult, code_of, note
 from rag_assets.doors.listening import listening
 from rag_assets.doors.mcp.server import indexing, make_server, offered
 from rag_assets.doors.mcp.serving import PATH, serve_http, serve_stdio
@@ -91,7 +91,7 @@ def _serve(
         return serve_stdio(server, database)
     listener = listening(host, http, option="--http")
     _tell_address(host, listener.getsockname()[1])
-    return serve_http(server, database, listener, _token(settings), allow_host)
+    return code_of(serve_http(server, database, listener, _token(settings), allow_host))
 
 
 def _tell_address(host: str, port: int) -> None:

@@ -14,7 +14,7 @@ from rich.table import Table
 
 from rag_assets.commands.options import AnyBot, Json, Tenant
 from rag_assets.commands.session import check_names, ready_database
-from rag_assets.commands.shell import CommandResult, confirmed
+from rag_assets.commands.shell import CommandResult, check_asking, confirmed
 from rag_assets.errors import UsageError
 from rag_assets.printing import counted, moment
 from rag_assets.settings import load_settings
@@ -99,8 +99,7 @@ def purge(
     """
     if user == "":
         raise UsageError("--user is empty; leave it out for all users")
-    if as_json and not yes:
-        raise UsageError("--json cannot ask; say --yes to purge without being asked")
+    check_asking(as_json, not yes, "purge")
     kept = days if days is not None else 0 if user is not None else load_settings().query_log_days
     with ready_database() as database:
         check_names(database, tenant, bot)

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from rag_assets.commands.options import Bot, Json, Tenant, key
 from rag_assets.commands.session import ready_database
-from rag_assets.commands.shell import FAILED, CommandResult, note, printable, stderr_console
+from rag_assets.commands.shell import FAILED, CommandResult, check_asking, note, printable, stderr_console
 from rag_assets.errors import UsageError
 from rag_assets.store import retirement
 from rag_assets.store.retirement import Dropped
@@ -52,8 +52,7 @@ def drop_retired(
     Shows what would go and asks. The chunks are counted first: a profile that holds another number than was
     published into it is left alone, and the exit code is 1.
     """
-    if as_json and not yes:
-        raise UsageError("--json cannot ask; say --yes to drop without being asked")
+    check_asking(as_json, not yes, "drop")
     with ready_database() as database:
         found = retirement.droppable(database, tenant, bot, soak_days)
         if any(not one.refused for one in found):

@@ -27,7 +27,7 @@ from rag_assets.commands.options import (
     given_options,
 )
 from rag_assets.commands.session import ready_database
-from rag_assets.commands.shell import CommandResult, note, printable
+from rag_assets.commands.shell import CommandResult, check_asking, note, printable
 from rag_assets.errors import UsageError, unknown
 from rag_assets.ingest import roots as changes
 from rag_assets.ingest.visibility import check_visibility, visible_to
@@ -141,8 +141,7 @@ def remove(
 
     Says how many that are, and asks.
     """
-    if as_json and not (yes or dry_run):
-        raise UsageError("--json cannot ask; say --yes to remove without being asked")
+    check_asking(as_json, not (yes or dry_run), "remove")
     with ready_database() as database:
         with database.work(tenant) as connection:
             found = changes.find_root(connection, tenant, bot, root)

@@ -10,8 +10,7 @@ from rich.table import Table
 
 from rag_assets.commands.options import Json
 from rag_assets.commands.session import ready_database
-from rag_assets.commands.shell import CommandResult, confirmed, note
-from rag_assets.errors import UsageError
+from rag_assets.commands.shell import CommandResult, check_asking, confirmed, note
 from rag_assets.printing import moment
 from rag_assets.settings import load_settings
 from rag_assets.signing import ScopeKey, new_key, parse_key
@@ -64,7 +63,7 @@ def on(yes: _Yes = False, as_json: Json = False) -> CommandResult:
 
     Shows the keys and asks: applications that do not sign yet are refused from that moment on.
     """
-    _check_asking(yes, as_json)
+    check_asking(as_json, not yes, "change it")
     with ready_database() as database:
         signing = store.scope_signing(database)
         if signing.since is None and signing.in_use:
@@ -79,7 +78,7 @@ def on(yes: _Yes = False, as_json: Json = False) -> CommandResult:
 
 def off(yes: _Yes = False, as_json: Json = False) -> CommandResult:
     """Take scopes that are not signed again. Keys stay as they are."""
-    _check_asking(yes, as_json)
+    check_asking(as_json, not yes, "change it")
     with ready_database() as database:
         question = "Let whoever has the application's login read every tenant? [y/N]"
         if not yes and not confirmed(question, "turn it off"):
@@ -92,11 +91,6 @@ def off(yes: _Yes = False, as_json: Json = False) -> CommandResult:
 def _given() -> ScopeKey | None:
     key = load_settings().scope_key
     return parse_key(key.get_secret_value()) if key is not None else None
-
-
-def _check_asking(yes: bool, as_json: bool) -> None:
-    if as_json and not yes:
-        raise UsageError("--json cannot ask; say --yes to change it without being asked")
 
 
 def _warn_here(signing: Signing) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
@@ -11,12 +10,11 @@ import typer
 
 from rag_assets.commands.options import Json
 from rag_assets.commands.session import ready_database
-from rag_assets.commands.shell import INTERRUPTED, CommandResult, note
+from rag_assets.commands.shell import CommandResult, code_of, note
 from rag_assets.doors.http.app import make_app
 from rag_assets.doors.http.limits import Limits
-from rag_assets.doors.http.server import log_to_stderr
-from rag_assets.doors.http.server import serve as serve_app
-from rag_assets.doors.listening import listening
+from rag_assets.doors.http.server import config_of, log_to_stderr
+from rag_assets.doors.listening import answer_until_told, listening
 from rag_assets.errors import UsageError, unknown_path
 from rag_assets.keys import check_key
 from rag_assets.observing.started import start
@@ -66,9 +64,8 @@ def serve(
     url = f"http://{f'[{name}]' if ':' in name else name}:{number}"
     note(f"Serving on {url} (Ctrl-C ends it)", "bold")
     with start("rag-assets", settings) as telemetry:
-        told = serve_app(make_app(database, retrievers, limits, telemetry), limits, bound)
-    code = INTERRUPTED if told is signal.SIGINT else 0
-    return CommandResult({"url": url, "stopped": True}, lambda console: None, code)
+        told = answer_until_told(config_of(make_app(database, retrievers, limits, telemetry), limits), bound)
+    return CommandResult({"url": url, "stopped": True}, lambda console: None, code_of(told))
 
 
 def _files(words: list[str]) -> Mapping[str, Path]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import re
+import signal
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -59,9 +60,24 @@ class _SafeConsole(Console):
             yield Segment(text if control else printable_lines(text), style, control)
 
 
+def code_of(told: signal.Signals | None) -> int:
+    """The exit code of what served until it was told to end."""
+    return INTERRUPTED if told is signal.SIGINT else 0
+
+
 def note(message: str, style: str = "dim") -> None:
     """A message on stderr, of one line or a few."""
     stderr_console().print(Text(printable_lines(message), style=style), soft_wrap=True)
+
+
+def check_asking(as_json: bool, is_asked: bool, doing: str) -> None:
+    """Refuse to ask where stdout is for JSON; `is_asked`: unless an option says that nobody has to be.
+
+    Raises:
+        UsageError: says how it is done without being asked.
+    """
+    if as_json and is_asked:
+        raise UsageError(f"--json cannot ask; say --yes to {doing} without being asked")
 
 
 def confirmed(question: str, doing: str) -> bool:

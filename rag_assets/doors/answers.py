@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rag_assets.documents.names import ORIGIN
 from rag_assets.doors.limits import MAX_ANSWER_CHARS, MAX_CONTENT_CHARS, MAX_METADATA_CHARS, MAX_PLACES
 from rag_assets.retrieval.context import INTRODUCTION, numbered
-from rag_assets.retrieval.results import Retrieval, RetrievalResult
+from rag_assets.retrieval.results import Retrieval, RetrievalResult, citation_of
 from rag_assets.sources.secrets import without_secrets
 from rag_assets.store.served import ServedText
 
@@ -57,11 +56,7 @@ def _bounded(result: dict[str, Any]) -> dict[str, Any]:
 def told_source(read: ServedText, start: int) -> Told:
     """A part of a source."""
     end = start + len(read.content)
-    citation = {**read.metadata.get(ORIGIN, {}), "version": read.version, "start": start, "end": end}
-    if read.url:
-        citation["url"] = read.url
-    if "doc_id" in read.metadata:
-        citation["document"] = read.metadata["doc_id"]
+    citation = citation_of({"version": read.version, "start": start, "end": end}, read.url, read.metadata)
     if read.title:
         citation["title"] = read.title
     told: dict[str, Any] = {"name": read.name, "citation": citation}

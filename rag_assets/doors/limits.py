@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from rag_assets.retrieval.limits import MAX_QUERY_CHARS as MAX_QUERY_CHARS
+
 MAX_RESULTS = 50
-MAX_QUERY_CHARS = 8_000
 MAX_FILTER_CHARS = 20_000  # as JSON
 MAX_READ_CHARS = 50_000
 DEFAULT_READ_CHARS = 8_000

@@ -1,13 +1,18 @@
-"""The socket that a door listens on: made before anything is started, so that a port that is taken is told first."""
+"""The socket that a door listens on, made before anything is started, so that a port that is taken is told first; and
+a server behind it, until it is told to end."""
 
 from __future__ import annotations
 
 import errno
+import signal
 import socket
+
+import uvicorn
 
 from rag_assets.errors import UsageError
 
 _BACKLOG = 512  # connections that wait to be taken
+_STOPPING = (signal.SIGINT, signal.SIGTERM)
 _NOT_OF_PORT = (errno.EADDRNOTAVAIL, errno.EINVAL)
 
 
@@ -32,6 +37,21 @@ def listening(host: str, port: int, *, option: str = "--port") -> socket.socket:
         bound.close()
         raise _refused(host, port, error, "--host" if error.errno in _NOT_OF_PORT else option) from error
     return bound
+
+
+def answer_until_told(config: uvicorn.Config, bound: socket.socket) -> signal.Signals | None:
+    """Answer until SIGTERM or Ctrl-C, and return which it was. Both end what is being answered first, and a second
+    Ctrl-C does not."""
+    heard: list[int] = []
+
+    # The server hands on the signals that it got when it has ended; whoever told it to stop got what they wanted.
+    before = {number: signal.signal(number, lambda told, _: heard.append(told)) for number in _STOPPING}
+    try:
+        uvicorn.Server(config).run(sockets=[bound])
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    return signal.Signals(heard[0]) if heard else None
 
 
 def _refused(host: str, port: int, error: Exception, option: str) -> UsageError:

@@ -23,7 +23,7 @@ from rag_assets.keys import check_key
 from rag_assets.printing import counted
 from rag_assets.retrieval.arguments import check_text
 from rag_assets.retrieval.steps import Steps, adrive, ask, drive
-from rag_assets.settings import load_settings
+from rag_assets.settings import Settings, load_settings
 from rag_assets.store.actor import current_actor
 from rag_assets.store.database import Database
 from rag_assets.store.pushed import PushedRow, PushedVersion, delete_statement, push_statement, status_statement
@@ -84,7 +84,9 @@ def push_document(
         UnknownBot: no such tenant or bot.
         DatabaseUnavailable, DatabaseRefused, DatabaseFailed: as a search.
     """
-    return drive(database, _pushing(_owner(tenant, bot, user), _version(key, data, name, content_type, metadata), by))
+    settings = load_settings()
+    version = _version(key, data, name, content_type, metadata, settings)
+    return drive(database, _pushing(_owner(tenant, bot, user), version, by, settings))
 
 
 async def apush_document(
@@ -101,8 +103,9 @@ async def apush_document(
     by: str | None = None,
 ) -> dict[str, Any]:
     """As `push_document`, for tasks of an event loop."""
-    version = _version(key, data, name, content_type, metadata)
-    return await adrive(database, _pushing(_owner(tenant, bot, user), version, by))
+    settings = load_settings()
+    version = _version(key, data, name, content_type, metadata, settings)
+    return await adrive(database, _pushing(_owner(tenant, bot, user), version, by, settings))
 
 
 def pushed_status(database: Database, tenant: str, bot: str, key: str, *, user: str | None = None) -> dict[str, Any]:
@@ -144,8 +147,7 @@ async def adelete_pushed(database: Database, tenant: str, bot: str, key: str, *,
     return await adrive(database, _deleting(_owner(tenant, bot, user), _key(key)))
 
 
-def _pushing(owner: _Owner, version: PushedVersion, by: str | None) -> Steps[dict[str, Any]]:
-    settings = load_settings()
+def _pushing(owner: _Owner, version: PushedVersion, by: str | None, settings: Settings) -> Steps[dict[str, Any]]:
     most_bytes = int(settings.push_total_mb * _MEGABYTE)
     actor = current_actor() if by is None else _name(by, "by")
     statement = push_statement(version, owner.user, actor, settings.push_documents, most_bytes)
@@ -232,12 +234,14 @@ def _owner(tenant: str, bot: str, user: str | None) -> _Owner:
     return _Owner(tenant, bot, None if user is None else _name(user, "user"))
 
 
-def _version(key: object, data: object, name: object, content_type: object, metadata: object) -> PushedVersion:
+def _version(
+    key: object, data: object, name: object, content_type: object, metadata: object, settings: Settings
+) -> PushedVersion:
     checked = _key(key)
     content = check_text(data, "data").encode() if isinstance(data, str) else data
     if not isinstance(content, bytes | bytearray | memoryview):
         raise InvalidArgument(f"data must be text or bytes, got {type(data).__name__}", "data")
-    content, most = bytes(content), load_settings().push_file_mb
+    content, most = bytes(content), settings.push_file_mb
     if not content:
         raise InvalidArgument("data is empty; to take a document away, delete it", "data")
     if len(content) > most * _MEGABYTE:

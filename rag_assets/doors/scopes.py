@@ -8,7 +8,7 @@ from typing import Any
 from rag_assets.errors import InvalidArgument, RagError, ScopeError, shown
 from rag_assets.keys import check_key
 from rag_assets.retrieval.scope import RetrievalScope, aopen_scope, open_scope
-from rag_assets.store.database import Database
+from rag_assets.store.database import Database, require_database
 
 _KEYS = ("tenant", "bot", "profile")
 _ARGUMENTS = (*_KEYS, "user_id", "request_key")
@@ -29,8 +29,8 @@ class RequestScopes:
             InvalidArgument: an argument of `open_scope` is unknown, missing or no key; or there is no database to
                 open a scope with.
         """
-        if database is not None and not isinstance(database, Database):
-            raise InvalidArgument(f"database must be a rag_assets.Database, got {type(database).__name__}", "database")
+        if database is not None:
+            require_database(database)
         self._given = given if callable(given) else _checked(given)
         self._database = database
         if isinstance(self._given, Mapping):

@@ -18,7 +18,7 @@ from rag_assets.ingest.start import prepare, start
 from rag_assets.ingest.visibility import Visibility, check_visibility, space_of, visible_to
 from rag_assets.keys import check_key
 from rag_assets.sources.roots import resolve_roots
-from rag_assets.store.database import Database
+from rag_assets.store.database import Database, require_database
 from rag_assets.store.indexes import HnswReport, LexicalReport, ensure_hnsw, refresh_lexical, tune_recall
 from rag_assets.store.profiles import add_spec
 
@@ -94,8 +94,7 @@ def ingest(
 
 
 def _check(database: object, tenant: str, bot: str, profile: str, roots: object) -> None:
-    if not isinstance(database, Database):
-        raise InvalidArgument(f"database must be a rag_assets.Database, got {type(database).__name__}", "database")
+    require_database(database)
     check_key(tenant, "tenant")
     check_key(bot, "bot")
     check_key(profile, "profile")

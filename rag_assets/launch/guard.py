@@ -21,6 +21,8 @@ from starlette.requests import HTTPConnection
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from rag_assets.bearer import brings, is_same
+
 LOGIN = "/login"
 _HOST = re.compile(r"(?P<name>\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::(?P<port>\d{1,5}))?", re.IGNORECASE)
 _HEADERS = {
@@ -96,7 +98,7 @@ class Guard:
         return None
 
     def _login(self, connection: HTTPConnection) -> Response:
-        if not _same(connection.query_params.get("token", ""), self._rules.token or ""):
+        if not is_same(connection.query_params.get("token", ""), self._rules.token or ""):
             return _unknown(connection.headers, "That is not the token.")
         # A page and not a redirect: after a link from elsewhere, the browser would not send the cookie along with it.
         head = '<meta http-equiv="refresh" content="0; url=/">'
@@ -108,10 +110,9 @@ class Guard:
         return response
 
     def _has_token(self, connection: HTTPConnection) -> bool:
-        kind, _, given = connection.headers.get("authorization", "").partition(" ")
-        if kind.lower() == "bearer" and _same(given.strip(), self._rules.token or ""):
+        if brings(connection.headers.get("authorization", ""), self._rules.token or ""):
             return True
-        return _same(connection.cookies.get(self._rules.cookie, ""), self._rules.pass_)
+        return is_same(connection.cookies.get(self._rules.cookie, ""), self._rules.pass_)
 
 
 def _foreign_name(headers: Headers, rules: Rules) -> str | None:
@@ -173,10 +174,6 @@ def _unknown(headers: Headers, reason: str = "This server asks for a token.") ->
         return PlainTextResponse(f"{reason}\n", 401, {"WWW-Authenticate": "Bearer"})
     body = f"<p>{escape(reason)}</p>{_FORM.format(action=LOGIN)}"
     return HTMLResponse(_PAGE.format(head="", body=body), 401, {"Cache-Control": "no-store"})
-
-
-def _same(given: str, right: str) -> bool:
-    return hmac.compare_digest(given.encode(), right.encode())
 
 
 def _secure(connection: HTTPConnection) -> bool:

@@ -20,7 +20,7 @@ from rag_assets.observing.switches import switches
 from rag_assets.observing.telemetry import instruments
 from rag_assets.store.database import Database
 from rag_assets.store.query_log import MAX_QUERY_CHARS, adding, answering
-from rag_assets.store.statements import Scope, Statement
+from rag_assets.store.statements import Scope, Statement, storable
 
 _log = logging.getLogger(__name__)
 _MOST = 10_000  # entries that wait
@@ -172,7 +172,7 @@ def _row(asked: Asked, told: Told, age_s: float) -> dict[str, Any]:
     return {
         "query_id": str(asked.query_id),
         "age_s": max(0.0, age_s) + told.timings_ms["total"] / 1000,
-        "query": _storable(masked(asked.query, mask))[:MAX_QUERY_CHARS],
+        "query": storable(masked(asked.query, mask))[:MAX_QUERY_CHARS],
         "profile": asked.profile or "",
         "retriever": asked.retriever,
         "mode": asked.mode,
@@ -198,14 +198,10 @@ def _kept(filters: Mapping[str, Any]) -> Any:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, dict):
-        return {_storable(str(name)): _plain(one) for name, one in value.items()}
+        return {storable(str(name)): _plain(one) for name, one in value.items()}
     if isinstance(value, list):
         return [_plain(one) for one in value]
-    return value if value is None or isinstance(value, bool | int | float) else _storable(str(value))
-
-
-def _storable(text: str) -> str:
-    return text.replace("\x00", " ").encode("utf-8", "replace").decode()
+    return value if value is None or isinstance(value, bool | int | float) else storable(str(value))
 
 
 def _count(outcome: str, number: int) -> None:

@@ -7,6 +7,7 @@ import operator
 from rag_assets.errors import InvalidArgument, shown
 from rag_assets.retrieval.limits import MAX_QUERY_CHARS, MAX_WAIT_S
 from rag_assets.retrieval.limits import MAX_TOP_K as MAX_TOP_K
+from rag_assets.store.statements import storable
 
 
 def check_text(value: object, name: str, error: type[InvalidArgument] = InvalidArgument) -> str:
@@ -38,7 +39,7 @@ def clean_query(query: object) -> str:
     """
     if not isinstance(query, str):
         raise InvalidArgument(f"query must be a string, got {shown(query)}", "query")
-    return query.replace("\x00", " ").encode("utf-8", "replace").decode()[:MAX_QUERY_CHARS]
+    return storable(query)[:MAX_QUERY_CHARS]
 
 
 def check_whole(value: object, name: str, most: int, least: int = 1) -> int:

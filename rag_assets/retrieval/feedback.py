@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID
 
-from rag_assets.errors import InvalidArgument, ScopeError, shown
+from rag_assets.errors import InvalidArgument, shown
 from rag_assets.observing.query_log import QUERY_LOG
 from rag_assets.observing.reports import tell_answer, tell_feedback
 from rag_assets.observing.switches import switches
 from rag_assets.retrieval.arguments import MAX_TOP_K
 from rag_assets.retrieval.results import RetrievalResult
-from rag_assets.retrieval.scope import RetrievalScope
+from rag_assets.retrieval.scope import RetrievalScope, require_scope
 from rag_assets.retrieval.steps import Steps, adrive, ask, call, drive
-from rag_assets.store.database import Database
+from rag_assets.store.database import Database, require_database
 from rag_assets.store.query_log import judging
 
 _FLUSH_S = 2.0
@@ -88,10 +88,8 @@ def _recording(
 
 
 def _check(database: object, scope: object) -> None:
-    if not isinstance(database, Database):
-        raise InvalidArgument(f"database must be a rag_assets.Database, got {type(database).__name__}", "database")
-    if not isinstance(scope, RetrievalScope):
-        raise ScopeError(f"scope must be a RetrievalScope, got {type(scope).__name__}", "scope")
+    require_database(database)
+    require_scope(scope)
 
 
 def _id(value: object, name: str) -> UUID:

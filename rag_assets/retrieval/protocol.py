@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, Self
 
 from rag_assets.chat.protocol import ChatMessage, check_history
-from rag_assets.errors import InvalidArgument, ScopeError, shown
+from rag_assets.errors import InvalidArgument, shown
 from rag_assets.retrieval.arguments import MAX_TOP_K, check_whole, clean_query
 from rag_assets.retrieval.filters import check_filters
 from rag_assets.retrieval.observed import observed
 from rag_assets.retrieval.results import Retrieval
-from rag_assets.retrieval.scope import RetrievalScope
+from rag_assets.retrieval.scope import RetrievalScope, require_scope
 from rag_assets.retrieval.steps import Steps, adrive, call, drive
 from rag_assets.store.database import Database
 from rag_assets.store.search import Mode
@@ -152,6 +152,5 @@ def checked(query: object, scope: object, top_k: object, filters: object) -> tup
         ScopeError: without a scope.
         InvalidArgument: names the argument that is out of bounds, unknown or of the wrong kind.
     """
-    if not isinstance(scope, RetrievalScope):
-        raise ScopeError(f"scope must be a RetrievalScope, got {type(scope).__name__}: nothing is searched", "scope")
+    require_scope(scope, "nothing is searched")
     return clean_query(query), check_whole(top_k, "top_k", MAX_TOP_K), check_filters(filters)

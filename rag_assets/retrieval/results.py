@@ -125,7 +125,7 @@ def best_rung(*rungs: Rung) -> Rung:
 
 def to_result(row: SearchRow) -> RetrievalResult:
     """A row of the database as callers get it."""
-    citation = _citation(row.citation, row.canonical_url, row.source_metadata)
+    citation = citation_of(row.citation, row.canonical_url, row.source_metadata)
     if row.also_at:
         citation["also_at"] = _others(row)
     described = {name: value for name, value in row.source_metadata.items() if name != ORIGIN}
@@ -154,14 +154,15 @@ def _others(row: SearchRow) -> list[dict[str, Any]]:
         {
             "source_id": place["source_id"],
             "source_name": place["source_name"],
-            **_citation(place["citation"], place["url"], place["metadata"]),
+            **citation_of(place["citation"], place["url"], place["metadata"]),
             "document": name,
         }
         for place, name in zip(row.also_at, names, strict=True)
     ]
 
 
-def _citation(stored: Mapping[str, Any], url: str | None, metadata: Mapping[str, Any]) -> dict[str, Any]:
+def citation_of(stored: Mapping[str, Any], url: str | None, metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """A stored citation with what is known of its source: the address, where it came from, and its own id."""
     citation = {**stored, **metadata.get(ORIGIN, {})}
     if url:
         citation["url"] = url

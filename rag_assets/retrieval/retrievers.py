@@ -14,9 +14,9 @@ from rag_assets.retrieval.limits import MAX_CANDIDATES
 from rag_assets.retrieval.protocol import SteppedRetriever, checked
 from rag_assets.retrieval.results import Retrieval, to_result
 from rag_assets.retrieval.scope import RetrievalScope
-from rag_assets.retrieval.spaces import merged
-from rag_assets.retrieval.steps import Branch, Steps, ask, embed, together
-from rag_assets.store.database import Database
+from rag_assets.retrieval.spaces import in_each_space
+from rag_assets.retrieval.steps import Steps, ask, embed
+from rag_assets.store.database import Database, require_database
 from rag_assets.store.lexical import lexical_text
 from rag_assets.store.profiles import to_profile
 from rag_assets.store.search import (
@@ -53,8 +53,7 @@ class _PostgresRetriever(SteppedRetriever):
         Raises:
             InvalidArgument: names the argument that is out of bounds or of the wrong kind.
         """
-        if not isinstance(database, Database):
-            raise InvalidArgument(f"database must be a rag_assets.Database, got {type(database).__name__}", "database")
+        require_database(database)
         if fusion not in get_args(Fusion):
             raise InvalidArgument(f"fusion must be one of {', '.join(get_args(Fusion))}, got {shown(fusion)}", "fusion")
         if not isinstance(copies, bool):
@@ -71,13 +70,15 @@ class _PostgresRetriever(SteppedRetriever):
     ) -> Steps[Retrieval]:
         """See `Retriever.steps`. Where the query cannot be embedded, hybrid mode searches by words alone."""
         query, top_k, filters = checked(query, scope, top_k, filters)
-        if scope.shared is None:
-            return (yield from self._in_space(query, scope, top_k, filters))
-        own, shared = yield from together(
-            *(Branch(self._in_space(query, one, top_k, filters)) for one in (scope, scope.shared))
+        return (
+            yield from in_each_space(
+                scope,
+                lambda one: self._in_space(query, one, top_k, filters),
+                top_k,
+                by_words=self.mode == "lexical",
+                copies=self._copies,
+            )
         )
-        one_model = self.mode == "lexical" or scope.profile.model_key == scope.shared.profile.model_key
-        return merged(own, shared, scope, top_k, by_score=one_model, copies=self._copies)
 
     def _in_space(self, query: str, scope: RetrievalScope, top_k: int, filters: Mapping[str, Any]) -> Steps[Retrieval]:
         if not query.strip():

@@ -91,6 +91,18 @@ class RetrievalScope:
         }
 
 
+def require_scope(value: object, so: str = "") -> RetrievalScope:
+    """`value` if it is a scope; `so` says what is not done without one.
+
+    Raises:
+        ScopeError: it is something else.
+    """
+    if not isinstance(value, RetrievalScope):
+        ending = f": {so}" if so else ""
+        raise ScopeError(f"scope must be a RetrievalScope, got {type(value).__name__}{ending}", "scope")
+    return value
+
+
 def open_scope(
     database: Database,
     tenant: str,

@@ -2,15 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import chain, zip_longest
 
 from rag_assets.errors import UsageError
 from rag_assets.retrieval.results import Retrieval, RetrievalResult, best_rung, joined
 from rag_assets.retrieval.scope import RetrievalScope
-from rag_assets.retrieval.steps import Outcome
+from rag_assets.retrieval.steps import Branch, Outcome, Steps, together
 from rag_assets.retrieval.taken import beside
+
+
+def in_each_space(
+    scope: RetrievalScope,
+    search: Callable[[RetrievalScope], Steps[Retrieval]],
+    top_k: int,
+    *,
+    by_words: bool = False,
+    copies: bool = False,
+) -> Steps[Retrieval]:
+    """What `search` finds in the scope's own space and, side by side, in what all bots share, if they do, as one
+    answer of at most `top_k`. `by_words`: no model has made the scores.
+
+    Raises:
+        RagError: the bot's own space could not be searched. Where only the other one could not, `degraded` says so.
+    """
+    if scope.shared is None:
+        return (yield from search(scope))
+    own, shared = yield from together(Branch(search(scope)), Branch(search(scope.shared)))
+    one_model = by_words or scope.profile.model_key == scope.shared.profile.model_key
+    return merged(own, shared, scope, top_k, by_score=one_model, copies=copies)
 
 
 def merged(

@@ -23,7 +23,7 @@ from rag_assets.embedding.protocol import Caller, Embedded, Embedder
 from rag_assets.embedding.registry import embedder_for, loaded_embedder
 from rag_assets.errors import InvalidArgument, TimeLimitReached
 from rag_assets.observing.searches import is_traced, stage
-from rag_assets.store.database import Database
+from rag_assets.store.database import Database, require_database
 from rag_assets.store.statements import Scope, Statement
 
 _T = TypeVar("_T")
@@ -208,8 +208,8 @@ class _Done(Generic[_T]):
 
 
 def _begin(database: Database | None, steps: Steps[_T]) -> Step | _Done[_T]:
-    if database is not None and not isinstance(database, Database):
-        raise InvalidArgument(f"database must be a rag_assets.Database, got {type(database).__name__}", "database")
+    if database is not None:
+        require_database(database)
     return _go_on(steps)
 
 

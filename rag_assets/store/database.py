@@ -57,6 +57,17 @@ def _whole(connections: object) -> int:
     return connections
 
 
+def require_database(value: object) -> Database:
+    """`value` if it is a database.
+
+    Raises:
+        InvalidArgument: it is something else.
+    """
+    if not isinstance(value, Database):
+        raise InvalidArgument(f"database must be a rag_assets.Database, got {type(value).__name__}", "database")
+    return value
+
+
 class Database:
     """One database of one server, and how to enter it as each role.
 

@@ -26,6 +26,11 @@ ENTER = (
 )
 
 
+def storable(text: str) -> str:
+    """The text without what Postgres cannot hold: NUL is a space, and half of a surrogate pair a question mark."""
+    return text.replace("\x00", " ").encode("utf-8", "replace").decode()
+
+
 def scope_values(scope: Scope) -> dict[str, str]:
     """The values of `SET_SCOPE`: every part that `scope` leaves out is emptied."""
     return {part: scope.get(part) or "" for part in _PARTS}

@@ -8,10 +8,9 @@ from itertools import groupby
 from typing import Any
 from uuid import UUID
 
-from rag_assets.errors import ScopeError
 from rag_assets.retrieval.results import to_result
 from rag_assets.retrieval.retrievers import require_same_profile
-from rag_assets.retrieval.scope import RetrievalScope
+from rag_assets.retrieval.scope import RetrievalScope, require_scope
 from rag_assets.sources.secrets import without_secrets
 from rag_assets.store.database import Database
 from rag_assets.store.exported import ExportedChunk, ExportedSource, exported_chunks, exported_sources
@@ -41,8 +40,7 @@ def load(database: Database, scope: RetrievalScope, store: WritableStore) -> Loa
         DatabaseUnavailable, DatabaseRefused, DatabaseFailed: as a search.
         UsageError, InvalidArgument: the store is closed, or cannot hold the vectors.
     """
-    if not isinstance(scope, RetrievalScope):
-        raise ScopeError(f"scope must be a RetrievalScope, got {type(scope).__name__}: nothing is copied", "scope")
+    require_scope(scope, "nothing is copied")
     own = _load(database, scope, store)
     if scope.shared is None:
         return own

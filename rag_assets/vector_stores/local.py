@@ -18,7 +18,7 @@ from rag_assets.keys import check_key
 from rag_assets.retrieval.arguments import MAX_TOP_K, check_text, check_whole
 from rag_assets.retrieval.filters import check_filters
 from rag_assets.retrieval.results import RetrievalResult
-from rag_assets.retrieval.scope import RetrievalScope
+from rag_assets.retrieval.scope import RetrievalScope, require_scope
 from rag_assets.vector_stores.protocol import StoredChunk, StoredSource
 
 
@@ -125,8 +125,7 @@ class LocalStore(ABC):
         Raises:
             ScopeError: no scope, or one with another profile: two models could meet in one search.
         """
-        if not isinstance(scope, RetrievalScope):
-            raise ScopeError(f"scope must be a RetrievalScope, got {type(scope).__name__}", "scope")
+        scope = require_scope(scope)
         self._require_open()
         part = Part(scope.tenant_id, scope.bot_id, scope.knowledge_space_id, scope.profile_id)
         held = self._held(part)

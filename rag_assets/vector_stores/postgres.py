@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_assets.errors import InvalidArgument, ScopeError
 from rag_assets.retrieval.arguments import MAX_TOP_K, check_flag, check_whole
 from rag_assets.retrieval.filters import DATES, LISTS, check_filters
 from rag_assets.retrieval.results import RetrievalResult, to_result
 from rag_assets.retrieval.retrievers import searching
-from rag_assets.retrieval.scope import RetrievalScope, open_scope
+from rag_assets.retrieval.scope import RetrievalScope, open_scope, require_scope
 from rag_assets.retrieval.steps import drive
-from rag_assets.store.database import Database
+from rag_assets.store.database import Database, require_database
 from rag_assets.store.exported import exported_sources
 from rag_assets.store.search import SearchRequest
 from rag_assets.vector_stores.local import check_vector
@@ -32,9 +31,7 @@ class PostgresStore:
         Raises:
             InvalidArgument: names the argument that is of the wrong kind.
         """
-        if not isinstance(database, Database):
-            raise InvalidArgument(f"database must be a rag_assets.Database, got {type(database).__name__}", "database")
-        self._database, self._exact = database, check_flag(exact, "exact")
+        self._database, self._exact = require_database(database), check_flag(exact, "exact")
 
     def scope(self, tenant: str, bot: str, user_id: str | None = None) -> RetrievalScope:
         """See `VectorStore.scope`; it raises what `open_scope` does."""
@@ -48,7 +45,7 @@ class PostgresStore:
         filters: Mapping[str, Any] | None = None,
     ) -> list[RetrievalResult]:
         """See `VectorStore.search`. Each copy of a text is a result."""
-        _require_scope(scope)
+        require_scope(scope)
         request = SearchRequest(
             "dense", check_vector(vector, scope.profile), "", check_whole(top_k, "top_k", MAX_TOP_K),
             filters=check_filters(filters), exact=self._exact, copies=True,
@@ -57,14 +54,9 @@ class PostgresStore:
 
     def count(self, scope: RetrievalScope) -> int:
         """See `VectorStore.count`."""
-        _require_scope(scope)
+        require_scope(scope)
         statement = exported_sources(scope.knowledge_space_id, scope.profile_id)
         return sum(one.chunks for one in self._database.ask(scope.settings, [statement])[0])
 
     def close(self) -> None:
         """Does nothing: the database is closed by whoever opened it."""
-
-
-def _require_scope(scope: object) -> None:
-    if not isinstance(scope, RetrievalScope):
-        raise ScopeError(f"scope must be a RetrievalScope, got {type(scope).__name__}", "scope")

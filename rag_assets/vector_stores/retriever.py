@@ -12,8 +12,8 @@ from rag_assets.errors import InvalidArgument, shown
 from rag_assets.retrieval.protocol import SteppedRetriever, checked
 from rag_assets.retrieval.results import Retrieval
 from rag_assets.retrieval.scope import RetrievalScope
-from rag_assets.retrieval.spaces import merged
-from rag_assets.retrieval.steps import Branch, Steps, call, embed, together
+from rag_assets.retrieval.spaces import in_each_space
+from rag_assets.retrieval.steps import Steps, call, embed
 from rag_assets.vector_stores.protocol import VectorStore
 
 
@@ -36,13 +36,7 @@ class StoreRetriever(SteppedRetriever):
     ) -> Steps[Retrieval]:
         """See `Retriever.steps`."""
         query, top_k, filters = checked(query, scope, top_k, filters)
-        if scope.shared is None:
-            return (yield from self._in_space(query, scope, top_k, filters))
-        own, shared = yield from together(
-            *(Branch(self._in_space(query, one, top_k, filters)) for one in (scope, scope.shared))
-        )
-        one_model = scope.profile.model_key == scope.shared.profile.model_key
-        return merged(own, shared, scope, top_k, by_score=one_model, copies=False)
+        return (yield from in_each_space(scope, lambda one: self._in_space(query, one, top_k, filters), top_k))
 
     def _in_space(self, query: str, scope: RetrievalScope, top_k: int, filters: Mapping[str, Any]) -> Steps[Retrieval]:
         if not query.strip():

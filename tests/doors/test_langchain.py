@@ -25,14 +25,12 @@ from langchain_core.tools import create_retriever_tool
 
 from rag_assets.doors.langchain import RagRetriever
 from rag_assets.embedding.protocol import Caller
-from rag_assets.errors import DatabaseUnavailable, InvalidArgument, InvalidKey, ScopeError, UnknownBot, UsageError
+from rag_assets.errors import DatabaseUnavailable, InvalidArgument, ScopeError, UnknownBot, UsageError
 from rag_assets.retrieval import HybridRetriever, LexicalRetriever, RerankedRetriever, aopen_scope, open_scope
 from rag_assets.retrieval.rerankers.protocol import Scores
 from rag_assets.store.database import Database
 from rag_assets.store.erase import erase
-from tests.support.door_world import QUESTION, SECRETS, fill, in_loop
-
-ALPHA = {"tenant": "alpha", "bot": "support"}
+from tests.support.door_world import ALPHA, QUESTION, SECRETS, WRONG_ARGUMENTS, fill, in_loop
 
 
 @pytest.fixture(scope="module")
@@ -213,16 +211,7 @@ def test_it_is_a_tool_of_an_agent(world: Database) -> None:
 @pytest.mark.parametrize(
     ("error", "arguments"),
     [
-        (InvalidArgument, {"retriever": "hybrid"}),
-        (InvalidArgument, {"top_k": 0}),
-        (InvalidArgument, {"top_k": "8"}),
-        (InvalidArgument, {"filters": {"source_name": ["a"]}}),
-        (InvalidArgument, {"database": "postgresql://localhost/x"}),
-        (ScopeError, {"scope": None}),
-        (ScopeError, {"scope": "alpha"}),
-        (InvalidKey, {"scope": {"tenant": "alpha"}}),
-        (InvalidKey, {"scope": {"tenant": "Alpha", "bot": "support"}}),
-        (InvalidArgument, {"scope": {**ALPHA, "user": "ann"}}),
+        *WRONG_ARGUMENTS,
         (TypeError, {"filter": {"source_names": ["a"]}}),
     ],
 )

@@ -26,14 +26,13 @@ from llama_index.core.tools import RetrieverTool
 
 from rag_assets.doors.llamaindex import RagRetriever
 from rag_assets.embedding.protocol import Caller
-from rag_assets.errors import DatabaseUnavailable, InvalidArgument, InvalidKey, ScopeError, UnknownBot, UsageError
+from rag_assets.errors import DatabaseUnavailable, ScopeError, UnknownBot, UsageError
 from rag_assets.retrieval import HybridRetriever, LexicalRetriever, RerankedRetriever, open_scope
 from rag_assets.retrieval.rerankers.protocol import Scores
 from rag_assets.store.database import Database
 from rag_assets.store.erase import erase
-from tests.support.door_world import QUESTION, SECRETS, fill, in_loop
+from tests.support.door_world import ALPHA, QUESTION, SECRETS, WRONG_ARGUMENTS, fill, in_loop
 
-ALPHA = {"tenant": "alpha", "bot": "support"}
 TENANT: contextvars.ContextVar[str] = contextvars.ContextVar("tenant")
 
 
@@ -198,14 +197,7 @@ def test_callbacks_hear_of_a_search(world: Database) -> None:
 @pytest.mark.parametrize(
     ("error", "arguments"),
     [
-        (InvalidArgument, {"retriever": "hybrid"}),
-        (InvalidArgument, {"top_k": 0}),
-        (InvalidArgument, {"top_k": "8"}),
-        (InvalidArgument, {"filters": {"source_name": ["a"]}}),
-        (InvalidArgument, {"database": "postgresql://localhost/x"}),
-        (ScopeError, {"scope": None}),
-        (InvalidKey, {"scope": {"tenant": "alpha"}}),
-        (InvalidArgument, {"scope": {**ALPHA, "user": "ann"}}),
+        *WRONG_ARGUMENTS,
         (TypeError, {"similarity_top_k": 3}),
     ],
 )

@@ -8,11 +8,26 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from rag_assets.errors import InvalidArgument, InvalidKey, ScopeError
 from rag_assets.store.database import Database
 from tests.support.worlds import ingested
 
 QUESTION = "the code of the valve"
 SECRETS = {"alpha": "AAA-111", "beta": "BBB-222"}
+ALPHA = {"tenant": "alpha", "bot": "support"}
+# What a retriever for another framework is not made of, and the error that says so.
+WRONG_ARGUMENTS: list[tuple[type[Exception], dict[str, Any]]] = [
+    (InvalidArgument, {"retriever": "hybrid"}),
+    (InvalidArgument, {"top_k": 0}),
+    (InvalidArgument, {"top_k": "8"}),
+    (InvalidArgument, {"filters": {"source_name": ["a"]}}),
+    (InvalidArgument, {"database": "postgresql://localhost/x"}),
+    (ScopeError, {"scope": None}),
+    (ScopeError, {"scope": "alpha"}),
+    (InvalidKey, {"scope": {"tenant": "alpha"}}),
+    (InvalidKey, {"scope": {"tenant": "Alpha", "bot": "support"}}),
+    (InvalidArgument, {"scope": {**ALPHA, "user": "ann"}}),
+]
 PRETENDING = "---\ntitle: The valve\nauthor: Ann\nscore: 99\nsource_id: another\nspace: tenant\n---\n"
 
 

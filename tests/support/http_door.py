@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import httpx
+import uvicorn
 
 from rag_assets.doors.http.app import make_app
 from rag_assets.doors.http.limits import Limits
-from rag_assets.doors.http.server import make_server
+from rag_assets.doors.http.server import config_of
 from rag_assets.doors.listening import listening
 from rag_assets.observing.started import Telemetry
 from rag_assets.retrieval.protocol import Retriever
@@ -59,7 +60,7 @@ def serving(
 ) -> Iterator[Door]:
     """A server as `rag serve` runs it."""
     bound = listening("127.0.0.1", 0)
-    server = make_server(make_app(database, retrievers, limits, telemetry), limits)
+    server = uvicorn.Server(config_of(make_app(database, retrievers, limits, telemetry), limits))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
     thread.start()
     deadline = time.monotonic() + 30

@@ -19,6 +19,7 @@ _ROOM_OF = {
 # Every room may import these, and they import no room.
 GROUND = {
     "addresses",
+    "bearer",
     "children",
     "errors",
     "faults",

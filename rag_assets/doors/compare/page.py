@@ -25,6 +25,7 @@ from evals.metrics import HEADLINE
 from rag_assets.doors.compare.differences import Placed, placed
 from rag_assets.doors.compare.labelled import LabelledComparison, compare_labelled
 from rag_assets.doors.compare.sides import FORM, Asker, Side, SideAnswer, ask_side, parse_side
+from rag_assets.doors.listening import answer_until_told
 from rag_assets.errors import RagError
 from rag_assets.launch.guard import Guard, Rules
 from rag_assets.retrieval import RetrievalResult, Retriever
@@ -83,8 +84,8 @@ class ComparePage:
         except RagError as error:
             return self._page("labelled.html", 400, words=words, asked="", error=str(error))
         found = self._measured[words]
-        shown: dict[str, Any] = {"found": found, "metrics": HEADLINE, "queries": found.queries[:_SHOWN_QUERIES]}
-        return self._page("labelled.html", words=words, asked="", **shown)
+        shown: dict[str, Any] = {"found": found, "queries": found.queries[:_SHOWN_QUERIES]}
+        return self._page("labelled.html", words=words, asked="", metrics=HEADLINE, p_text=p_text, **shown)
 
     def _words(self, request: Request) -> tuple[str, str]:
         a, b = (request.query_params.get(name, "").strip() for name in ("a", "b"))
@@ -164,14 +165,14 @@ _TEMPLATES = jinja2.Environment(
 )
 
 
-def serve(page: ComparePage, listens: socket.socket) -> None:
-    """Show the page until the process is told to end."""
+def serve(page: ComparePage, listens: socket.socket) -> signal.Signals | None:
+    """Show the page until the process is told to end; returns by which signal."""
     config = uvicorn.Config(
         page.app(), log_level="warning", server_header=False, timeout_graceful_shutdown=_CLOSE_S, lifespan="off"
     )
-    # uvicorn raises the signal again once all is closed: that of a plain stop is none to die of.
-    before = signal.signal(signal.SIGTERM, lambda _number, _frame: None)
-    try:
-        uvicorn.Server(config).run(sockets=[listens])
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    return answer_until_told(config, listens)
+
+
+def p_text(p_value: float) -> str:
+    """A p-value in few characters."""
+    return f"{p_value:.3f}" if p_value >= 0.001 else "< 0.001"

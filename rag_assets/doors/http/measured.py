@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hmac
 import re
 from collections.abc import Callable, Collection
 
@@ -10,6 +9,7 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
+from rag_assets.bearer import brings
 from rag_assets.doors.http.errors import HttpError
 from rag_assets.observing.started import Telemetry
 
@@ -32,7 +32,7 @@ def metrics_router(telemetry: Telemetry, token: str | None, hosts: Collection[st
         if token is None and not _is_local(request, bool(hosts)):
             text = "metrics are told to this machine alone; RAG_SERVE_METRICS_TOKEN lets others in"
             raise HttpError(403, "Forbidden", text)
-        if token is not None and not _has(request, token):
+        if token is not None and not brings(request.headers.get("authorization", ""), token):
             raise HttpError(401, "Unauthorized", "metrics have a token of their own: RAG_SERVE_METRICS_TOKEN")
         body, content_type = telemetry.prometheus(request.headers.get("accept", ""))
         return Response(body, headers={"Content-Type": content_type})
@@ -47,11 +47,6 @@ def _is_local(request: Request, is_host_known: bool) -> bool:
         and (is_host_known or _OWN_NAME.fullmatch(request.headers.get("host", "")) is not None)
         and not any(name in request.headers for name in _PASSED_ON)
     )
-
-
-def _has(request: Request, token: str) -> bool:
-    kind, _, given = request.headers.get("authorization", "").partition(" ")
-    return kind.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), token.encode())
 
 
 def measuring(telemetry: Telemetry) -> Measure:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hmac
 import logging
 import os
 import signal
@@ -20,7 +19,9 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from rag_assets.bearer import brings
 from rag_assets.doors.http.connection import BoundedConnection
+from rag_assets.doors.listening import answer_until_told
 from rag_assets.store.database import Database
 
 PATH = "/mcp"
@@ -64,9 +65,9 @@ async def _serve_streams(server: Server[Any]) -> None:
 
 def serve_http(
     server: Server[Any], database: Database, listener: socket.socket, token: str, hosts: Sequence[str] = ()
-) -> int:
-    """Serve whoever brings the token until this process is told to end. `hosts` are names, beside those of this
-    machine's own address, by which clients may call it.
+) -> signal.Signals | None:
+    """Serve whoever brings the token until this process is told to end, and return by which signal. `hosts` are names,
+    beside those of this machine's own address, by which clients may call it.
 
     Any other name in `Host` or `Origin` is refused, so that no web page makes a browser ask.
     """
@@ -83,13 +84,7 @@ def serve_http(
         timeout_graceful_shutdown=_CLOSE_S,
         timeout_keep_alive=30,
     )
-    # uvicorn raises the signal again once all is closed: that of a plain stop is none to die of.
-    before = signal.signal(signal.SIGTERM, lambda _number, _frame: None)
-    try:
-        uvicorn.Server(config).run(sockets=[listener])
-    finally:
-        signal.signal(signal.SIGTERM, before)
-    return 0
+    return answer_until_told(config, listener)
 
 
 def http_app(server: Server[Any], database: Database, port: int, token: str, hosts: Sequence[str] = ()) -> ASGIApp:
@@ -111,12 +106,12 @@ class _Locked:
     """An application that answers only who brings the token; what it used is given back when it ends."""
 
     def __init__(self, app: ASGIApp, token: str, end: Callable[[], Awaitable[None]]) -> None:
-        self._app, self._token, self._end = app, token.encode(), end
+        self._app, self._token, self._end = app, token, end
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             await self._app(scope, receive, lambda message: self._ending(message, send))
-        elif scope["type"] == "http" and not self._lets_in(Headers(scope=scope)):
+        elif scope["type"] == "http" and not brings(Headers(scope=scope).get("authorization", ""), self._token):
             refusal = JSONResponse(
                 {"error": "invalid_token", "error_description": "a bearer token is needed"},
                 401,
@@ -130,10 +125,6 @@ class _Locked:
         if message["type"].startswith("lifespan.shutdown"):
             await self._end()  # before it is said: the loop ends then
         await send(message)
-
-    def _lets_in(self, headers: Headers) -> bool:
-        scheme, _, given = headers.get("authorization", "").partition(" ")
-        return scheme.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), self._token)
 
 
 def _log_to_stderr() -> None:
