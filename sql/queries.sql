@@ -1242,6 +1242,10 @@ LIMIT CASE WHEN %(canary)s THEN 2 ELSE 1 END
 -- What the profile of a scope is, to be compared with what the scope carries.
 SELECT to_jsonb(p) AS spec FROM rag.embedding_profiles p WHERE p.id = %(profile)s
 
+-- scope_tenant --
+-- Whose scope it is; refused where it has to be signed and is not. It reads no row.
+SELECT rag.scope_tenant() AS tenant
+
 -- corpus_version --
 -- It is another one after each change of what the tenant's searches may find; null where nothing was ever noted.
 SELECT string_agg(id::text, ' ' ORDER BY id) AS version FROM rag.corpus_changes WHERE tenant_id = %(tenant)s

@@ -205,4 +205,5 @@ def log_line(line: Mapping[str, Any]) -> None:
         handler = logging.StreamHandler()
         handler.setFormatter(logging.Formatter("%(message)s"))
         logger.addHandler(handler)
-    logger.info(json.dumps(line, ensure_ascii=False, default=str))
+    # ASCII alone: what a query holds may end a line for one collector, and command a terminal.
+    logger.info(json.dumps(line, default=str))

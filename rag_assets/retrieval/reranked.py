@@ -104,7 +104,7 @@ def _judgement(results: tuple[RetrievalResult, ...], outcome: Outcome[Scores], t
     except RagError as error:
         return _unjudged(results, str(error))
     except Exception as error:  # a reranker of somebody else's may raise anything, and say anything in it
-        _log.warning("a reranker failed", exc_info=error)
+        _log.warning("a reranker failed: %s", type(error).__name__)  # its text may repeat the query
         return _unjudged(results, type(error).__name__)
     trace = {"candidates": len(results), "scored": len(given), "ignored": ignored, "tau": tau}
     if scores.usage is not None:

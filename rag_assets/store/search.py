@@ -109,6 +109,12 @@ def shared_profiles_for_search(tenant: str, bot: str, name: str | None, canary: 
     return Statement(query("shared_profile_for_search"), values, class_row(SpaceProfile))
 
 
+def scope_tenant() -> Statement:
+    """One row with the `tenant` of the scope, for which nothing is read: it is refused where its signature is not what
+    the database wants."""
+    return Statement(query("scope_tenant"))
+
+
 def corpus_version(tenant: str) -> Statement:
     """One row with the `version` of what the tenant's searches may find: another one after each change of it, and None
     where nothing was ever published."""

@@ -98,7 +98,6 @@ class SqliteStore(LocalStore):
         def header(name: str) -> int:
             return int(connection.pragma(name))
 
-        connection.pragma("journal_mode", "wal")  # readers see the last write, and wait for none
         with connection:
             connection.execute("SELECT count(*) FROM sqlite_schema")
             if header("application_id") == 0 and not connection.execute("SELECT 1 FROM sqlite_schema").fetchone():
@@ -107,6 +106,8 @@ class SqliteStore(LocalStore):
                 connection.pragma("user_version", _VERSION)
             if header("application_id") != _OURS or header("user_version") != _VERSION:
                 raise UsageError(f"{self._path} is no store of this version: name another file, or make it anew")
+        # Readers see the last write, and wait for none. It is written into the file: ours alone may get it.
+        connection.pragma("journal_mode", "wal")
 
     @contextmanager
     def _lent(self) -> Iterator[apsw.Connection]:
@@ -126,7 +127,8 @@ class SqliteStore(LocalStore):
                     connection.close()
 
     def _connected(self) -> apsw.Connection:
-        connection = apsw.Connection(str(self._path), flags=apsw.SQLITE_OPEN_READWRITE)
+        # Whole, so that SQLite takes no name for another meaning, as ":memory:".
+        connection = apsw.Connection(str(self._path.absolute()), flags=apsw.SQLITE_OPEN_READWRITE)
         connection.set_busy_timeout(_WAIT_MS)
         connection.enable_load_extension(True)
         connection.load_extension(sqlite_vec.loadable_path())

@@ -251,6 +251,34 @@ def test_a_query_that_may_be_told_is_told_without_personal_data(
     assert json.loads(caplog.messages[-1])["query"] == "warranty for [email]"
 
 
+def test_a_query_breaks_no_line_of_the_log_and_commands_no_terminal(
+    world: Database, scope: RetrievalScope, caplog: pytest.LogCaptureFixture
+) -> None:
+    asked = [f"warranty{sign}level=fine" for sign in "\n\r\x1b\x7f\x85\x9b\u2028\u2029\u202e\ufeff"]
+    with caplog.at_level(logging.INFO), listening(search_log=True, trace_queries=True):
+        for query in asked:
+            rag.HybridRetriever(world).search(query, scope)
+    lines = [record.message for record in caplog.records if record.name == "rag_assets.search"]
+    assert [json.loads(line)["query"] for line in lines] == asked
+    assert all(line.isascii() and line.isprintable() for line in lines)
+
+
+def test_what_a_reranker_of_somebody_elses_says_when_it_fails_is_not_logged(
+    world: Database, scope: RetrievalScope, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Talkative:
+        name = "talkative"
+
+        def score(self, query: str, texts: Any, caller: Any) -> Any:
+            raise LookupError(f"no score for {query}")
+
+    with caplog.at_level(logging.DEBUG):
+        found = rag.RerankedRetriever(rag.HybridRetriever(world), Talkative()).search(f"warranty {SENTINEL}", scope)
+    assert "LookupError" in str(found.degraded)
+    assert "LookupError" in caplog.text
+    assert SENTINEL not in caplog.text
+
+
 def test_a_line_of_the_log_is_json_that_is_found_from_its_trace(
     world: Database, scope: RetrievalScope, caplog: pytest.LogCaptureFixture
 ) -> None:

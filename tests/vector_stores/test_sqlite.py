@@ -77,15 +77,29 @@ def test_a_file_that_is_something_else_is_refused_and_left_as_it_is(tmp_path: Pa
     SqliteStore(later).close()
     with sqlite3.connect(later) as connection:
         connection.execute("PRAGMA user_version = 99")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     connection.close()
     for path in (text, other, later):
-        before = path.read_bytes() if path is text else None
+        before = path.read_bytes()
         with pytest.raises(UsageError, match="name"):
             SqliteStore(path)
-        assert before is None or path.read_bytes() == before
+        assert path.read_bytes() == before
     with sqlite3.connect(other) as connection:
         assert [name for (name,) in connection.execute("SELECT name FROM sqlite_schema")] == ["chunks"]
     connection.close()
+
+
+def test_a_name_that_means_memory_to_sqlite_is_a_file_as_any_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in (":memory:", "file:kb?mode=memory"):
+        store = SqliteStore(name)
+        store.upsert(SCOPE, versions(0))
+        store.close()
+        again = SqliteStore(name)
+        assert again.count(SCOPE) > 0
+        again.close()
 
 
 def test_a_place_where_no_file_can_be_is_a_typed_error(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from rag_assets.errors import (
     PushLimitReached,
     RagError,
     ScopeError,
+    ScopeRefused,
     TextRefused,
     TimeLimitReached,
     TokenizerUnavailable,
@@ -55,6 +56,10 @@ class _Said:
 # The first that fits. Their own texts name servers, models and paths, which are no business of who asks.
 _SAID: tuple[tuple[type[RagError], _Said], ...] = (
     (DatabaseUnavailable, _Said(503, "the store does not answer now; nothing was done", _AGAIN_S)),
+    (
+        ScopeRefused,
+        _Said(503, "the store takes no scope of this server: is its RAG_SCOPE_KEY in use? Its log says why"),
+    ),
     (DatabaseRefused, _Said(503, "the store cannot be used as it is set up; the log of this server says why")),
     (DatabaseFailed, _Said(500, "the store failed at this; the log of this server says why")),
     (ProfileNotReady, _Said(503, "nothing of this bot is ready to be searched")),

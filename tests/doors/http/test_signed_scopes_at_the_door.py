@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from rag_assets.signing import ScopeKey, new_key
 from rag_assets.store.database import Database
+from rag_assets.store.scope_keys import require_signed_scopes, retire_scope_key, take_unsigned_scopes
 from tests.support.http_door import error_of, serving, token_for
-from tests.support.signed_world import TENANTS, build
+from tests.support.signed_world import KEY, TENANTS, build, key_of
 
 ASKED = {"query": "the code of the main valve", "top_k": 50}
 
@@ -32,4 +34,32 @@ def test_a_server_without_the_key_reads_nothing_and_one_with_it_what_the_token_m
         ):
             assert (answer.status_code, error_of(answer)["type"]) == (503, "ScopeRefused")
             assert not [secret for secret in TENANTS.values() if secret in answer.text]
+    world.close()
+
+
+def test_a_server_is_ready_only_with_a_key_that_the_database_takes(
+    new_database: Callable[[], Database], tmp_path: Path
+) -> None:
+    world = build(new_database, tmp_path)
+    second = key_of(world)
+    wrong = {
+        "none": None,
+        "unknown": new_key(),
+        "another secret": ScopeKey(KEY.id, bytes(range(1, 33))),
+    }
+    for key in wrong.values():
+        with serving(Database(world.url, scope_key=key)) as door:
+            answer = door.get("/ready")
+            assert (answer.status_code, error_of(answer)["type"]) == (503, "ScopeRefused")
+            assert "RAG_SCOPE_KEY" in error_of(answer)["message"]
+            assert door.get("/health").status_code == 200
+    with serving(Database(world.url, scope_key=second)) as door:
+        assert door.get("/ready").status_code == 200
+        retire_scope_key(world, second.id)
+        assert door.get("/ready").status_code == 503
+    take_unsigned_scopes(world)
+    with serving(Database(world.url)) as door:
+        assert door.get("/ready").status_code == 200
+        require_signed_scopes(world)
+        assert door.get("/ready").status_code == 503
     world.close()
