@@ -53,9 +53,6 @@ CREATE FUNCTION rag.pushed_root_options(of_user text) RETURNS jsonb LANGUAGE sql
     RETURN jsonb_build_object('max_loss_percent', 100)
         || CASE WHEN of_user IS NULL THEN '{}' ELSE jsonb_build_object('visibility', 'user', 'user', of_user) END;
 GRANT INSERT (knowledge_space_id, tenant_id, bot_id, uri, options) ON rag.source_roots TO rag_app;
-CREATE POLICY app_push ON rag.source_roots FOR INSERT TO rag_app WITH CHECK (
-    tenant_id = rag.scope_tenant() AND bot_id = rag.scope_bot() AND uri = rag.pushed_root(rag.scope_user())
-    AND options = rag.pushed_root_options(rag.scope_user()));
 
 -- How many documents are kept for the bot of the scope, and how many bytes, whoever's they are; `but` is left out.
 CREATE FUNCTION rag.pushed_size(but bigint) RETURNS TABLE (documents bigint, bytes bigint)
@@ -122,3 +119,20 @@ REVOKE EXECUTE ON FUNCTION rag.pushed_size, rag.push_document FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION rag.pushed_size, rag.push_document TO rag_app;
 ALTER FUNCTION rag.pushed_size OWNER TO rag_search;
 REVOKE CREATE ON SCHEMA rag FROM rag_search;
+
+-- Last, and 20 ms at a time: it locks the table against readers, and whoever comes after one that waits would wait too.
+DO $$
+BEGIN
+    LOOP
+        BEGIN
+            PERFORM set_config('lock_timeout', '20ms', true);
+            CREATE POLICY app_push ON rag.source_roots FOR INSERT TO rag_app WITH CHECK (
+                tenant_id = rag.scope_tenant() AND bot_id = rag.scope_bot() AND uri = rag.pushed_root(rag.scope_user())
+                AND options = rag.pushed_root_options(rag.scope_user()));
+            EXIT;
+        EXCEPTION WHEN lock_not_available THEN
+            PERFORM pg_sleep(0.2);
+        END;
+    END LOOP;
+    PERFORM set_config('lock_timeout', '0', true);
+END $$;

@@ -221,3 +221,28 @@ def test_texts_that_had_no_triples_of_a_model_are_asked_about_by_the_next_run(
     assert ask(earlier, "SELECT content_hash, triples FROM rag.triple_answers") == [(b"\x02", [])]
     assert ask(earlier, "SELECT count(*) FROM rag.source_profiles WHERE next_try_at <= now()") == [(due,)]
     assert ask(earlier, "SELECT count(*) FROM rag.source_profiles WHERE status = 'ready'") == [(14,)]
+
+
+def test_a_long_reader_holds_a_migration_up_and_nobody_else(
+    server_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    earlier = made_by(server_url, "0041+", tmp_path / "migrations", monkeypatch)
+    migrating = threading.Thread(target=migrate, args=(earlier,), daemon=True)
+    try:
+        with psycopg.connect(earlier.url) as long:  # as a backup, which reads every table in one transaction
+            tables = long.execute("SELECT quote_ident(tablename) FROM pg_tables WHERE schemaname = 'rag'").fetchall()
+            long.execute("LOCK TABLE " + ", ".join(f"rag.{name}" for (name,) in tables) + " IN ACCESS SHARE MODE")
+            migrating.start()
+            with psycopg.connect(earlier.url, autocommit=True) as looking:
+                looking.execute("SET statement_timeout = '2s'")
+                for _ in range(30):
+                    for (name,) in tables:  # whoever reads waits for nothing
+                        looking.execute(f"SELECT FROM rag.{name} LIMIT 1")
+                    migrating.join(0.1)
+            assert migrating.is_alive()
+        migrating.join(60)
+        assert not migrating.is_alive()
+        assert is_current(earlier)
+    finally:
+        earlier.close()
+        drop_database(server_url, NAME)
