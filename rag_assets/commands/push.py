@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -56,11 +57,13 @@ def push(
     """
     if status + delete + (file is not None) != 1:
         raise UsageError("give a FILE, or - for stdin; or else --status or --delete")
+    if file is None and (name is not None or content_type is not None or meta):
+        raise UsageError("--name, --type and --meta describe a FILE: leave them out with --status and --delete")
     with ready_database() as database:
         check_names(database, tenant, bot)
         if file is None:
             return _told(database, tenant, bot, id, user, delete)
-        known = name or (Path(file).name if file != "-" else None)
+        known = name if name is not None or file == "-" else Path(file).name
         described: dict[str, Any] = {"name": known, "content_type": content_type, "metadata": _metadata(meta or [])}
         pushed = push_document(database, tenant, bot, id, _read(file), user=user, **described)
     return CommandResult(pushed, lambda console: _say(console, f"{id} {_SAID[pushed['outcome']]}"))
@@ -100,6 +103,8 @@ def _metadata(words: list[str]) -> dict[str, Any]:
         key, sign, value = word.partition("=")
         if not sign or not key.strip():
             raise UsageError(f"--meta {word}: write it as key=value")
+        if key.strip() in given:
+            raise UsageError(f"--meta {key.strip()} is given twice: say which one it is")
         given[key.strip()] = _value(value)
     return given
 
@@ -107,6 +112,6 @@ def _metadata(words: list[str]) -> dict[str, Any]:
 def _value(text: str) -> int | float | str:
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):  # or brackets in brackets
         return text
-    return value if type(value) in (int, float) else text
+    return value if type(value) in (int, float) and math.isfinite(value) else text

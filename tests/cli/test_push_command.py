@@ -54,12 +54,22 @@ def test_stdin_is_a_document_and_what_is_pushed_for_a_user_is_that_users(rag: Ra
         assert "mine" in message
 
 
+def test_metadata_that_only_looks_like_a_number_is_text(rag: Rag, note: Path) -> None:
+    given = {"a": "NaN", "b": "-Infinity", "c": "1e999", "d": "[" * 10_000, "e": "007", "f": "a=b"}
+    words = [word for key, value in given.items() for word in ("--meta", f"{key}={value}")]
+    rag.json("push", str(note), *TO, "--id", "numbers", *words, "--meta", "n=-1.5")
+    assert rag.json("push", *TO, "--id", "numbers", "--status")["metadata"] == {**given, "n": -1.5}
+
+
 def test_what_cannot_be_pushed_is_said_and_nothing_is_kept(
     rag: Rag, note: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wrong = {
         (str(note), "--meta", "year"): "key=value",
         (str(note), "--type", "no type"): "type",
+        (str(note), "--meta", "team=a", "--meta", "team=b"): "twice",
+        (str(note), "--name", ""): "name",
+        ("--delete", "--meta", "team=a"): "--meta",
         (str(note), "--status"): "FILE",
         (): "FILE",
         (str(note.with_name("nothing.md")),): "nothing.md",
