@@ -54,7 +54,7 @@ class Interior:
         if fresh in self._sections:
             return fresh
         block = self._block_at(fresh)
-        if whole is None and block is not None and block.start == fresh:
+        if whole is None and block is not None and next_nonspace(self.text, block.start) == fresh:
             whole = block.end
         low = max(self.ruler.back(fresh), start + 1)
         if whole is not None and self.ruler.reach(fresh) >= whole:

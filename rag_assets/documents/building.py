@@ -11,6 +11,7 @@ from rag_assets.documents.names import is_web
 from rag_assets.documents.normalize import normalize
 from rag_assets.documents.reasons import readable
 
+_BLANK_LINES = re.compile(r"\A(?:[^\S\n]*\n)+")  # in front of the first line that says something
 _PARAGRAPH_BREAK = re.compile(r"\n[^\S\n]*\n\s*")
 # No part of it looks beyond the next mark of its own kind, so that a line of nothing but brackets takes no time.
 _INLINE_MARKUP = re.compile(r"!?\[([^\[\]]*+)\]\((?:[^()]|\([^()]*+\))*+\)|[*`]+|<[^<>]*+>")
@@ -77,8 +78,10 @@ class TextBuilder:
     headings: HeadingPath = field(default_factory=HeadingPath)
 
     def add(self, kind: BlockKind, text: str, level: int = 1, page: int | None = None) -> None:
-        """Append a block; blank text is left out. `level` is that of a heading, 1 outermost."""
-        text = normalize(text).strip()
+        """Append a block; blank text is left out. `level` is that of a heading, 1 outermost. Code keeps the
+        indentation of its first line, on which its columns and its sense may depend."""
+        text = normalize(text).rstrip()
+        text = _BLANK_LINES.sub("", text) if kind == "code" else text.lstrip()
         if not text:
             return
         if kind == "heading":

@@ -190,6 +190,13 @@ def test_a_table_or_fence_that_fits_is_in_one_chunk(strategy: str, block: str) -
     assert any(block in content for content in found)
 
 
+@pytest.mark.parametrize("strategy", ["paragraph", "markdown", "hybrid"])
+def test_code_that_begins_with_an_indented_line_is_in_one_chunk_too(strategy: str) -> None:
+    lines = "a = 1\n    b = 22222\n    c = 33333\n" + "    d = some(call, of, things)\n" * 4
+    text = f"{'A sentence that says nothing. ' * 9}\n\n    {lines}\nThe end of it."
+    assert any(lines.strip() in content for content in contents(markdown(text), strategy, 200, 60))
+
+
 @pytest.mark.parametrize("strategy", ["paragraph", "markdown", "hybrid", "faq", "code", "sentence"])
 def test_a_table_that_does_not_fit_is_cut_between_rows_and_its_header_goes_along(strategy: str) -> None:
     chunks = cut(markdown(f"# Prices\n\n{TABLE}"), strategy, 120)

@@ -50,6 +50,16 @@ def test_code_keeps_its_white_space_inside_a_list_too() -> None:
     assert blocks("<p>call <code>f()</code> now") == [("paragraph", "call f() now")]
 
 
+@pytest.mark.parametrize("head", ["<p>Output:</p>", ""])
+@pytest.mark.parametrize("blank", ["", "\n", " \n\t\n"])
+def test_the_first_line_of_code_keeps_its_indentation(head: str, blank: str) -> None:
+    output = "     city      | temp\n---------------+------\n San Francisco |   50"
+    document = parsed(f"{head}<pre>{blank}{output}\n\n</pre><p>end")
+    code = next(block for block in document.blocks if block.kind == "code")
+    assert document.text[code.start : code.end] == output
+    assert document.text.endswith(f"{output}\n\nend")
+
+
 def test_a_table_that_lays_out_the_page_or_numbers_lines_is_not_one_of_data() -> None:
     assert blocks("<table><tr><td><h1>T</h1><td><p>x</table>") == [("heading", "T"), ("paragraph", "x")]
     assert blocks("<table><tr><td>1<td><pre>a\n b</pre></table>")[1] == ("code", "a\n b")
