@@ -10,6 +10,7 @@ from rag_assets.chunking.outline import Outline
 from rag_assets.chunking.recursive import recursive_spans
 from rag_assets.chunking.spec import ChunkingSpec
 from rag_assets.chunking.walk import Span, window_spans
+from rag_assets.documents.blank import is_blank
 from rag_assets.documents.model import Chunk, Document
 from rag_assets.errors import InvalidArgument
 
@@ -21,7 +22,7 @@ def chunk_document(document: Document, spec: ChunkingSpec) -> list[Chunk]:
     """Divide a document into chunks of at most `spec.size` characters or tokens.
 
     `document.text[c.start:c.end] == c.content` for every chunk. Starts and ends strictly increase, no chunk
-    is blank or begins or ends with white space, and every character that is not white space is in a chunk: in
+    is blank (see `is_blank`) or begins or ends with white space, and every character that is seen is in a chunk: in
     exactly one where the overlap is 0. A chunk begins at most `spec.overlap` before the end of the last one, and
     at a heading without any overlap. No chunk begins or ends within what is shown as one character, unless that
     alone is larger than the size.
@@ -72,6 +73,8 @@ def _context(document: Document, outline: Outline, spec: ChunkingSpec, cutting: 
 
 def _chunks(document: Document, outline: Outline, spans: Iterable[Span], context: Context | None) -> list[Chunk]:
     text, page, headings = document.text, outline.page, outline.headings
+    if not text.isascii():
+        spans = (span for span in spans if not is_blank(text[slice(*span)]))
     if context is not None:
         return [
             Chunk(n, text[i:j], i, j, page(i), page(j - 1), headings(i), context.of(i, j))

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
+from rag_assets.documents.blank import is_blank
 from rag_assets.documents.model import Block, BlockKind, Document, Media, Record
 from rag_assets.documents.names import is_web
 from rag_assets.documents.normalize import normalize
@@ -23,7 +24,7 @@ def whole_file(
 ) -> list[Record]:
     """Return the one record of a file that is one document; `empty` says why there may be no text."""
     source_type = "page" if is_web(name) else "file"
-    if not document.text or document.text.isspace():
+    if is_blank(document.text):
         return [Record("", name, "no_text", error=empty, source_type=source_type, media=media)]
     return [Record("", name, "ready", document, source_type=source_type, media=media)]
 
@@ -82,7 +83,7 @@ class TextBuilder:
         indentation of its first line, on which its columns and its sense may depend."""
         text = normalize(text).rstrip()
         text = _BLANK_LINES.sub("", text) if kind == "code" else text.lstrip()
-        if not text:
+        if is_blank(text):
             return
         if kind == "heading":
             self.headings.enter(level, " ".join(text.split()))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import get_args
 
+from rag_assets.documents.blank import is_blank
 from rag_assets.documents.model import BlockKind, Document, Record
 from rag_assets.documents.normalize import normalize
 from rag_assets.errors import ParseError
@@ -47,7 +48,7 @@ def _fault_of(document: object) -> str | None:
         return "text and title must be strings"
     if document.text != normalize(document.text):
         return "its text holds NUL, half a surrogate pair or a carriage return, or is not in Unicode's form NFC"
-    if not document.text.strip():
+    if is_blank(document.text):
         return "it is ready and holds no text; its status is no_text"
     length = len(document.text)
     for block in document.blocks:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
+from rag_assets.documents.blank import is_blank
 from rag_assets.embedding.origins import check_origin
 from rag_assets.embedding.protocol import Caller, Embedded
 from rag_assets.errors import DatabaseFailed, EmbeddingError, InvalidArgument, ScopeError, shown
@@ -81,7 +82,7 @@ class _PostgresRetriever(SteppedRetriever):
         )
 
     def _in_space(self, query: str, scope: RetrievalScope, top_k: int, filters: Mapping[str, Any]) -> Steps[Retrieval]:
-        if not query.strip():
+        if is_blank(query):
             return Retrieval((), {"embed": 0.0, "search": 0.0, "total": 0.0}, degraded="the query is empty")
         started = time.perf_counter()
         embedding, mode, degraded = yield from self._embedding(query, scope)

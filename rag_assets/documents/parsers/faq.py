@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
+from rag_assets.documents.blank import is_blank
 from rag_assets.documents.model import Block, Document, Record
 from rag_assets.documents.normalize import normalize
 from rag_assets.errors import ParseError
@@ -51,4 +52,5 @@ def _part(value: Any, what: str) -> str:
         return ""
     if not isinstance(value, str):
         raise ParseError(f"the {what} is a {type(value).__name__}, not text")
-    return normalize(value).strip()
+    text = normalize(value).strip()
+    return "" if is_blank(text) else text

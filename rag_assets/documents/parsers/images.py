@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from PIL import Image, ImageOps, UnidentifiedImageError
 
+from rag_assets.documents.blank import is_blank
 from rag_assets.documents.building import TextBuilder, whole_file
 from rag_assets.documents.model import Document, Media, Record
 from rag_assets.documents.normalize import normalize
@@ -71,7 +72,7 @@ def _recognised(image: Image.Image, builder: TextBuilder) -> dict[str, int]:
     for number in range(1, frames + 1):
         image.seek(number - 1)
         text = ocr_text(_png(image)) or ""
-        empty += not text.strip()
+        empty += is_blank(text)
         builder.add("page" if frames > 1 else "paragraph", text, page=number if frames > 1 else None)
     return {"pages": frames, "pages_without_text": empty, "pages_ocr": frames - empty}
 

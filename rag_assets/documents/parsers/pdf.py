@@ -15,6 +15,7 @@ import pypdfium2.raw as pdfium_c
 from pypdf import PasswordType, PdfReader, PdfWriter
 
 from rag_assets.documents import ocr
+from rag_assets.documents.blank import is_blank
 from rag_assets.documents.building import TextBuilder, whole_file
 from rag_assets.documents.languages import detect
 from rag_assets.documents.model import Document, Media, Record
@@ -132,7 +133,7 @@ def _lines(page: pdfium.PdfPage) -> Page:
         lines: Page = []
         blank, above = False, 0.0
         for match in _LINE.finditer(text):
-            if match[0].isspace():
+            if is_blank(match[0]):
                 blank = bool(lines)
                 continue
             size, top, bottom = _extent(text_page, match) if sized else (0.0, 0.0, 0.0)
@@ -172,7 +173,7 @@ def _read_scans(document: pdfium.PdfDocument, found: _Pages) -> None:
         language = detect("\n".join(line.text for page in found.pages for line in page)).main
         for index in scans:
             text = ocr.ocr_text(_on_page(document, index, _picture), language) or ""
-            found.pages[index] = [Line(line) for line in normalize(text).split("\n") if line.strip()]
+            found.pages[index] = [Line(line) for line in normalize(text).split("\n") if not is_blank(line)]
             found.by_ocr += bool(found.pages[index])
     except ParseError as error:
         found.ocr_error = str(error)
@@ -220,5 +221,5 @@ def _read_with_pypdf(data: bytes) -> _Pages:
     # pypdf raises many kinds of errors for damaged files; the reason is what the reader needs.
     except Exception as error:
         raise ParseError(f"the PDF is damaged: {in_words(error)}") from error
-    pages = [[Line(line) for line in text.splitlines() if line.strip()] for text in texts]
+    pages = [[Line(line) for line in text.splitlines() if not is_blank(line)] for text in texts]
     return _Pages(pages, title)

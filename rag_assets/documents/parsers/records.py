@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from rag_assets.documents.blank import is_blank
 from rag_assets.documents.building import failed, whole_file
 from rag_assets.documents.model import Block, Document, Record
 from rag_assets.documents.names import charset, media_type, suffix
@@ -123,14 +124,14 @@ def _beir_record(values: dict[str, Any]) -> Record:
 
 def _field_record(values: dict[str, Any]) -> Record:
     cells = clean_json(values)
-    lines = (f"{name}: {_cell(value)}" for name, value in cells.items() if value not in (None, ""))
+    lines = (f"{name}: {_cell(value)}" for name, value in cells.items() if not _is_empty(value))
     title = next((cells[name] for name in ("title", "name") if isinstance(cells.get(name), str)), "")
     return _record(values, title.strip(), "\n".join(lines), _metadata(values, ()))
 
 
 def _record(values: dict[str, Any], title: str, text: str, metadata: dict[str, Any]) -> Record:
     key = _identity(values) or _content_key(values)
-    if not text or text.isspace():
+    if is_blank(text):
         return Record(key, title or key, "no_text", error="it holds no text", source_type="record")
     document = Document(
         text=text,
@@ -149,6 +150,10 @@ def _string(values: dict[str, Any], field: str) -> str:
     if not isinstance(value, str):
         raise ParseError(f"the field {field!r} is a {type(value).__name__}, not text")
     return normalize(value)
+
+
+def _is_empty(value: Any) -> bool:
+    return value is None or (isinstance(value, str) and is_blank(value))
 
 
 def _cell(value: Any) -> str:

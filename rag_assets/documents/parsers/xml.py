@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from lxml import html  # type: ignore[import-untyped]
 
+from rag_assets.documents.blank import is_blank
 from rag_assets.documents.building import TextBuilder, whole_file
 from rag_assets.documents.model import Record
 from rag_assets.documents.names import charset
@@ -119,17 +120,20 @@ class _Walker:
         if name in _PARAGRAPHS or len(element):
             self._flush()
             self.builder.add("paragraph", text)
-        elif text:
+        elif not is_blank(text):
             self.fields.append(f"{name}: {text}")
         elif element.attrib and not len(element):
-            values = [f"{key.rpartition('}')[2]}={value}" for key, value in element.attrib.items() if value.strip()]
-            self.fields.append(f"{name}: {', '.join(values[:_MAX_NAMES])}")
+            values = [
+                f"{key.rpartition('}')[2]}={value}" for key, value in element.attrib.items() if not is_blank(value)
+            ]
+            if values:
+                self.fields.append(f"{name}: {', '.join(values[:_MAX_NAMES])}")
 
 
 def _is_mixed(element: Element) -> bool:
     """Tell an element with text of its own beside its children: running text, with phrases marked in it."""
     texts = [element.text, *(inner.tail for inner in element)]
-    return any(text and not text.isspace() for text in texts)
+    return any(text and not is_blank(text) for text in texts)
 
 
 def _has_title(element: Element) -> bool:
