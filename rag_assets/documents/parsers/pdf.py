@@ -21,6 +21,7 @@ from rag_assets.documents.languages import detect
 from rag_assets.documents.model import Document, Media, Record
 from rag_assets.documents.normalize import normalize
 from rag_assets.documents.parsers.pdf_layout import Line, Page, drop_repeated, parts_of, with_paragraphs
+from rag_assets.documents.parsers.pdf_overprint import printed_once
 from rag_assets.documents.quality import figures
 from rag_assets.documents.reasons import in_words
 from rag_assets.errors import ParseError
@@ -137,7 +138,8 @@ def _lines(page: pdfium.PdfPage) -> Page:
                 blank = bool(lines)
                 continue
             size, top, bottom = _extent(text_page, match) if sized else (0.0, 0.0, 0.0)
-            lines.append(Line(_SOFT_BREAK.sub("", match[0]), size, above - top if size and above else 0.0, blank))
+            line = printed_once(text_page, match[0], match.start()) if sized else match[0]
+            lines.append(Line(_SOFT_BREAK.sub("", line), size, above - top if size and above else 0.0, blank))
             blank, above = False, bottom
         return with_paragraphs(lines)
     finally:
