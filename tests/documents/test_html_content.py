@@ -46,6 +46,35 @@ def test_a_page_that_is_no_article_keeps_all_of_its_main_element() -> None:
     assert text.endswith("Short.\n\nx = 1")
 
 
+NOTES = [
+    "<aside class='footnote brackets' role=note><span>1</span><p>{}</aside>",
+    "<aside class='footnote-list'><aside class=footnote><p>{}</aside></aside>",
+    "<aside role=doc-footnote>{} See <a href=/source>the source</a>.</aside>",
+    "<aside class='md-callout warning'><p>{}</aside>",
+    "<aside class='admonition tip'><a href=/more>{}</a></aside>",
+    "<aside><h4>A word on gates</h4><p>{}</aside>",
+    "<div role=complementary><p>{}</div>",
+]
+
+
+@pytest.mark.parametrize("note", NOTES)
+@pytest.mark.parametrize("main", ["<main>{}</main>", "<div role=main>{}</div>", "<article>{}</article>"])
+def test_notes_and_boxes_within_the_text_are_text(main: str, note: str) -> None:
+    kept = "Gates of oak were in use until 1911."
+    assert kept in text_of(f"<nav>{MENU}</nav>{main.format(f'<h1>Dams</h1>{STORY}{note.format(kept)}')}{FOOT}")
+
+
+@pytest.mark.parametrize(
+    "aside",
+    [f"<aside>{MENU}</aside>", "<aside class=newsletter-box><p>Section number one of our letter.</aside>"],
+)
+def test_what_lies_beside_the_text_is_none_wherever_it_stands(aside: str) -> None:
+    for page in (f"<main><h1>Dams</h1>{STORY}{aside}</main>", f"<main><h1>Dams</h1>{STORY}</main>{aside}"):
+        assert "Section number" not in text_of(page)
+    beside = "<aside class=widgets><p>We sell concrete.</aside>"
+    assert "concrete" not in text_of(f"<main><h1>Dams</h1>{STORY}</main>{beside}")
+
+
 def test_sections_between_the_title_and_the_body_of_a_manual_page_are_kept() -> None:
     head = "<div><h1>dam(1)</h1></div><div><h2>NAME</h2><p>dam - hold water</p></div>"
     text = text_of(f"{head}<div><h2>DESCRIPTION</h2>{STORY}</div>{MENU}")

@@ -25,6 +25,7 @@ ARTICLE = "<meta property='og:type' content='article'>"
         ("<table>" + "<tr><td>a<td>b" * 20_000, "a | b"),
         (ARTICLE + "<div><p>word text here</p></div>" * 5_000, "word text here"),
         (ARTICLE + "<ul>word text here</ul>" * 8_000, "word text here"),
+        ("<main>" + "<aside class=note>" * 400 + "<a href=/>word</a> text <i></i>" * 50_000, "word"),
         ("word <br>" * 50_000, "word"),
         ("<" * 300_000 + "> tail", "tail"),
         ("word<!--" + "<!--" * 100_000, "word"),

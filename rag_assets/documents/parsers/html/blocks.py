@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from lxml import etree  # type: ignore[import-untyped]
@@ -13,8 +14,15 @@ from rag_assets.documents.parsers.html.text import BREAKS, HEADINGS, INLINE, UNS
 
 _LISTS = frozenset({"ul", "ol", "dl", "menu"})
 _ITEMS = frozenset({"li", "dt", "dd"})
-_MARGINAL = frozenset({"nav", "footer", "aside", "form", "dialog"})
-_MARGINAL_ROLES = frozenset({"navigation", "banner", "contentinfo", "search", "complementary", "dialog", "alertdialog"})
+_MARGINAL = frozenset({"nav", "footer", "form", "dialog"})
+_MARGINAL_ROLES = frozenset({"navigation", "banner", "contentinfo", "search", "dialog", "alertdialog"})
+_NOTE = re.compile(
+    r"(?<![a-z])(?:(?:foot|end|side|margin)?notes?|admonition|callout|tip|hint|warning|caution|important|danger)(?![a-z])"
+)
+_APART = re.compile(
+    r"related|recommend|promo|newsletter|subscri|shar(?:e|ing)|social|advert|(?<![a-z])(?:ads?|toc)(?![a-z])"
+)
+_LINKED = 0.5  # of an aside's text, or more: it leads elsewhere
 _MAX_INDENT = 8  # levels
 _LONG_HEADING = 500  # characters
 _BREAK = "\v"  # stands for <br> until white space is collapsed; normalised text has no vertical tab
@@ -55,6 +63,8 @@ class _Walker:
         self.blocks: list[PageBlock] = []
         self.phrase = Phrase()
         self.margins = 0  # open elements that are marginal
+        self.mains = 0  # open elements that hold the content of the page
+        self.asides = 0
         self.numbers: list[int | None] = []  # of the next item of each open list; None: not an ordered one
         self.lines: list[str] = []
         self.list_linked = 0
@@ -96,11 +106,24 @@ class _Walker:
 
     def _enter(self, tag: str, element: etree._Element) -> None:
         self.open.append(element)
-        self.margins += _is_marginal(tag, element)
+        self.mains += _is_main(tag, element)
+        self.margins += self.margins > 0 or _is_marginal(tag, element) or self._is_apart(tag, element)
+        self.asides += _is_aside(tag, element)
         if tag in _LISTS:
             self.numbers.append(_whole_number(element.get("start"), 1) if tag == "ol" else None)
         elif tag in _ITEMS:
             self.marker = self._next_marker(element)
+
+    def _is_apart(self, tag: str, element: etree._Element) -> bool:
+        """Whether this is an aside to the page and not, as footnotes, warnings and boxes are, to its text."""
+        # What is in an aside is not asked again: each answer takes a look at all that is in it.
+        if self.asides or not _is_aside(tag, element):
+            return False
+        names = " ".join(element.get(name) or "" for name in ("class", "id", "role")).lower()
+        if _APART.search(names) or not (self.mains or _NOTE.search(names)):
+            return True
+        linked = sum(len(line(link)) for link in element.iter("a") if link.get("href"))
+        return not _NOTE.search(names) and linked >= _LINKED * len(line(element))
 
     def _next_marker(self, item: etree._Element) -> str:
         number = self.numbers[-1] if self.numbers else None
@@ -124,7 +147,9 @@ class _Walker:
             self.numbers.pop()
             if not self.numbers:
                 self._end_list()
-        self.margins -= _is_marginal(tag, element)
+        self.mains -= _is_main(tag, element)
+        self.asides -= _is_aside(tag, element)
+        self.margins -= self.margins > 0
 
     def _whole(self, tag: str, element: etree._Element) -> bool:
         """Add an element that is one block; False for a table that only lays out the page, and for a heading that
@@ -177,6 +202,14 @@ def _whole_number(text: str | None, otherwise: int) -> int:
 
 def _is_fenced(code: etree._Element) -> bool:
     return "\n" in "".join(code.itertext()).strip()
+
+
+def _is_main(tag: str, element: etree._Element) -> bool:
+    return tag in ("main", "article") or (element.get("role") or "").lower() == "main"
+
+
+def _is_aside(tag: str, element: etree._Element) -> bool:
+    return tag == "aside" or (element.get("role") or "").lower() == "complementary"
 
 
 def _is_marginal(tag: str, element: etree._Element) -> bool:
