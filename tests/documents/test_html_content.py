@@ -46,6 +46,25 @@ def test_a_page_that_is_no_article_keeps_all_of_its_main_element() -> None:
     assert text.endswith("Short.\n\nx = 1")
 
 
+TERMS = [f"Dam of kind {n}" for n in range(30)]
+GLOSS = "All that an encyclopedia holds about it and more"
+LISTS = {
+    "<dl>{}</dl>": f"<dt><span><acronym>{{0}}</acronym></span><dd><p><a href=/wiki>\n{GLOSS}</a></p>",
+    "<dl class=gloss>{}</dl>": f"<dt><span><b>{{0}}</b></span><dd><p><a href=/w>{GLOSS}</a></p><dd><a href=/b>Old</a>",
+    "<div><dl>{}</dl></div>": f"<dt><dfn>{{0}}</dfn><dd><div><a href=/wiki>{GLOSS}</a></div>",
+    "<ul>{}</ul>": f"<li><div><a href=/wiki>{GLOSS}</a></div><div class=note>on {{0}}</div>",
+}
+
+
+@pytest.mark.parametrize("shell", LISTS)
+def test_a_list_is_a_menu_only_where_its_items_are_links_and_little_else(shell: str) -> None:
+    listed = shell.format("".join(LISTS[shell].format(term) for term in TERMS))
+    page = "<div>{}</div><div class=content><h1>Dams</h1><p>" + SENTENCES[0] + "</p><div>{}</div></div>"
+    text = text_of(page.format(MENU, listed))
+    assert [term in text for term in TERMS] == [True] * 30
+    assert "Section number" not in text
+
+
 NOTES = [
     "<aside class='footnote brackets' role=note><span>1</span><p>{}</aside>",
     "<aside class='footnote-list'><aside class=footnote><p>{}</aside></aside>",

@@ -25,13 +25,15 @@ _APART = re.compile(
 _LINKED = 0.5  # of an aside's text, or more: it leads elsewhere
 _MAX_INDENT = 8  # levels
 _LONG_HEADING = 500  # characters
+_LINK_ITEM = 0.8  # of an item's text, or more: it is one of a menu
 _BREAK = "\v"  # stands for <br> until white space is collapsed; normalised text has no vertical tab
 
 
 @dataclass(frozen=True)
 class PageBlock:
     """A block of a page: `linked` is how many characters of its text are links, `marginal` whether it lies in a
-    menu, footer, form or the like; `element` is the one that holds it."""
+    menu, footer, form or the like; `element` is the one that holds it, and `menu_share` the share of a list's items
+    that are links and little else."""
 
     kind: BlockKind
     text: str
@@ -39,6 +41,7 @@ class PageBlock:
     linked: int
     marginal: bool
     element: etree._Element
+    menu_share: float = 0.0
 
     @property
     def link_share(self) -> float:
@@ -68,6 +71,8 @@ class _Walker:
         self.numbers: list[int | None] = []  # of the next item of each open list; None: not an ordered one
         self.lines: list[str] = []
         self.list_linked = 0
+        self.items: list[bool] = []  # of the list: whether all of the item's lines are links and little else
+        self.begins = False  # whether the next line is the first of an item
         self.marker = ""  # of the item that has begun and has no text yet
         self.open: list[etree._Element] = [root]
 
@@ -113,6 +118,7 @@ class _Walker:
             self.numbers.append(_whole_number(element.get("start"), 1) if tag == "ol" else None)
         elif tag in _ITEMS:
             self.marker = self._next_marker(element)
+            self.begins = tag != "dd"  # what is said of a term belongs to it
 
     def _is_apart(self, tag: str, element: etree._Element) -> bool:
         """Whether this is an aside to the page and not, as footnotes, warnings and boxes are, to its text."""
@@ -179,12 +185,17 @@ class _Walker:
         self.lines.append(f"{indent}{self.marker or '  '}{lines[0]}")
         self.lines += [f"{indent}  {part}" for part in lines[1:]]
         self.list_linked += linked
+        if self.begins or not self.items:
+            self.items.append(True)
+        self.begins = False
+        self.items[-1] &= linked >= _LINK_ITEM * sum(map(len, lines))
         self.marker = ""
 
     def _end_list(self) -> None:
         if self.lines:
-            self._append("list", "\n".join(self.lines), 1, self.list_linked, self.open[-1])
-        self.lines, self.list_linked = [], 0
+            menu_share = sum(self.items) / len(self.items)
+            self._append("list", "\n".join(self.lines), 1, self.list_linked, self.open[-1], menu_share)
+        self.lines, self.list_linked, self.items = [], 0, []
 
     def _add(self, kind: BlockKind, text: str, element: etree._Element, level: int = 1) -> None:
         if text.strip():
@@ -192,8 +203,10 @@ class _Walker:
             linked = sum(len(line(link)) for link in element.iter("a") if link.get("href"))
             self._append(kind, text, level, linked, element)
 
-    def _append(self, kind: BlockKind, text: str, level: int, linked: int, element: etree._Element) -> None:
-        self.blocks.append(PageBlock(kind, text, level, linked, self.margins > 0, element))
+    def _append(
+        self, kind: BlockKind, text: str, level: int, linked: int, element: etree._Element, menu_share: float = 0.0
+    ) -> None:
+        self.blocks.append(PageBlock(kind, text, level, linked, self.margins > 0, element, menu_share))
 
 
 def _whole_number(text: str | None, otherwise: int) -> int:

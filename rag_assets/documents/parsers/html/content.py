@@ -25,7 +25,7 @@ _SMALL = 600  # characters: a page this short carries too few signals to judge i
 _MAX_ELEMENTS = 20_000  # beyond that the extractor takes seconds
 _FOUND = 0.8  # of a block's windows that must be in the extracted text
 _LINKS = 0.8  # of an article's block: what is more of a link leads to other articles
-_MENU = 0.5  # of a block outside of an article
+_MENU = 0.5  # of a block outside of an article, and of the items of a list
 _LOST = 0.25  # of the page's own text: an extraction of less has missed the article
 _HOME = 0.9  # of the text found that an element must hold for what lies beside it to be content too
 _MAIN = 0.3  # of the page's text that a `main` element must hold to be believed
@@ -84,7 +84,15 @@ def _is_part(block: PageBlock) -> bool:
     """Whether a block that lies between paragraphs of an article is one that extractors tend to miss."""
     if any(element.tag == "blockquote" for element in _ancestors(block.element)):
         return True
-    return block.kind in ("code", "table") and block.link_share < _MENU
+    return block.kind in ("code", "table") and not _is_menu(block)
+
+
+def _is_menu(block: PageBlock) -> bool:
+    return _links(block) >= _MENU
+
+
+def _links(block: PageBlock) -> float:
+    return block.menu_share if block.kind == "list" else block.link_share
 
 
 def _around(blocks: Sequence[PageBlock], extracted: str) -> list[PageBlock]:
@@ -97,8 +105,7 @@ def _around(blocks: Sequence[PageBlock], extracted: str) -> list[PageBlock]:
     return [
         block
         for index, block in enumerate(blocks)
-        if found[index]
-        or ((index in start or block.element in within) and not block.marginal and block.link_share < _MENU)
+        if found[index] or ((index in start or block.element in within) and not block.marginal and not _is_menu(block))
     ]
 
 
