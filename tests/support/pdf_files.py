@@ -5,6 +5,15 @@ from __future__ import annotations
 import io
 
 from pypdf import PdfReader, PdfWriter
+from pypdf.generic import (
+    ArrayObject,
+    DictionaryObject,
+    FloatObject,
+    NameObject,
+    NumberObject,
+    PdfObject,
+    TextStringObject,
+)
 
 
 def pdf(*contents: bytes, title: str = "") -> bytes:
@@ -55,3 +64,31 @@ def prints(*lines: tuple[str, int, int]) -> bytes:
 
 
 IMAGE_ONLY = b"q 200 0 0 200 20 20 cm /Im Do Q"
+
+
+def annotated(data: bytes, *annotations: dict[str, object], fields: bool = True) -> bytes:
+    """Put annotations on the first page; those with /FT are fields of the form, or of none without `fields`."""
+    writer = PdfWriter(clone_from=PdfReader(io.BytesIO(data)))
+    made = []
+    for annotation in annotations:
+        value = {"/Type": "/Annot", "/F": 4, **annotation}
+        made.append(writer._add_object(_object(value)))
+    writer.pages[0][NameObject("/Annots")] = ArrayObject(made)
+    if fields and any("/FT" in annotation for annotation in annotations):
+        form = {"/Fields": ArrayObject(made)}
+        writer.root_object[NameObject("/AcroForm")] = _object(form)
+    target = io.BytesIO()
+    writer.write(target)
+    return target.getvalue()
+
+
+def _object(value: object) -> PdfObject:
+    if isinstance(value, PdfObject):
+        return value
+    if isinstance(value, dict):
+        return DictionaryObject({NameObject(key): _object(item) for key, item in value.items()})
+    if isinstance(value, list):
+        return ArrayObject([_object(item) for item in value])
+    if isinstance(value, str):
+        return NameObject(value) if value.startswith("/") else TextStringObject(value)
+    return NumberObject(value) if isinstance(value, int) else FloatObject(value)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import itertools
+import logging
 import re
 import threading
 from collections.abc import Callable, Iterator
@@ -20,6 +22,7 @@ from rag_assets.documents.building import TextBuilder, whole_file
 from rag_assets.documents.languages import detect
 from rag_assets.documents.model import Document, Media, Record
 from rag_assets.documents.normalize import normalize
+from rag_assets.documents.parsers.pdf_filled import Added, Place, additions, with_additions
 from rag_assets.documents.parsers.pdf_layout import Line, Page, drop_repeated, parts_of, with_paragraphs
 from rag_assets.documents.parsers.pdf_overprint import printed_once
 from rag_assets.documents.quality import figures
@@ -32,6 +35,8 @@ _SOFT_BREAK = re.compile("[\x02\ufffe\u00ad]\r?\n?")
 _LINE = re.compile("[^\r\n]+(?:[\x02\ufffe\u00ad]\r?\n[^\r\n]+)*")
 # PDFium keeps global state and must not run in two threads at once.
 _LOCK = threading.Lock()
+# It says of each XFA form that it cannot draw it, which is not asked for.
+logging.getLogger(pdfium.__name__).setLevel(logging.ERROR)
 _NEEDS_PASSWORD = "the PDF is encrypted and needs a password"  # nosec B105: a message
 _MAX_BOOKMARKS = 5000
 _OCR_DPI = 200
@@ -48,6 +53,27 @@ class _Pages:
     unread: int = 0
     by_ocr: int = 0
     ocr_error: str = ""
+    places: list[list[Place | None]] = field(default_factory=list)  # of the lines of each page
+    added: list[list[Added]] = field(default_factory=list)  # to each page
+
+    def take(self, page: pdfium.PdfPage) -> None:
+        lines, places = _lines(page)
+        self.added.append(additions(page))
+        self.pages.append(lines)
+        self.places.append(places)
+
+    def leave_out(self) -> None:
+        """Count a page that cannot be read."""
+        self.pages.append([])
+        self.places.append([])
+        self.added.append([])
+        self.unread += 1
+
+    def add_what_was_added(self) -> None:
+        """Put values of forms and notes into the lines, and keep those that say something new."""
+        for index, added in enumerate(self.added):
+            if added:
+                self.pages[index], self.added[index] = with_additions(self.pages[index], self.places[index], added)
 
 
 def parse_pdf(data: bytes, name: str, content_type: str | None) -> list[Record]:
@@ -71,6 +97,9 @@ def parse_pdf(data: bytes, name: str, content_type: str | None) -> list[Record]:
     counts = {"pages": len(pages), "pages_without_text": empty, "repeated_lines_dropped": dropped}
     counts |= {"pages_unread": found.unread} if found.unread else {}
     counts |= {"pages_ocr": found.by_ocr} if found.by_ocr else {}
+    notes, values = (sum(one.is_note is kind for page in found.added for one in page) for kind in (True, False))
+    counts |= {"notes": notes} if notes else {}
+    counts |= {"form_values": values} if values else {}
     counts |= {"pages_ocr_failed": empty} if found.ocr_error else {}
     document: Document = builder.document(
         title=normalize(found.title).strip(), content_type="application/pdf", metadata=figures(None, **counts)
@@ -101,17 +130,20 @@ def _read(data: bytes) -> _Pages:
 def _read_with_pdfium(data: bytes) -> _Pages:
     document = pdfium.PdfDocument(data)
     try:
+        with contextlib.suppress(pdfium.PdfiumError):  # a damaged form takes no page with it
+            document.init_forms()  # before any page is opened; without a form it does nothing
         found = _Pages(title=document.get_metadata_value("Title"))
         for index in range(len(document)):
             try:
-                found.pages.append(_on_page(document, index, _lines))
+                _on_page(document, index, found.take)
             except pdfium.PdfiumError:
-                found.pages.append([])
-                found.unread += 1
+                found.leave_out()
         if found.unread and found.unread == len(document):
             raise ParseError(f"the PDF is damaged: none of its {counted(found.unread, 'page')} can be read")
         found.contents = list(itertools.islice(_bookmarks(document), _MAX_BOOKMARKS))
+        # A page with notes and nothing else may be a scan all the same.
         _read_scans(document, found)
+        found.add_what_was_added()
         return found
     finally:
         document.close()
@@ -125,37 +157,40 @@ def _on_page(document: pdfium.PdfDocument, index: int, read: Callable[[Any], Any
         page.close()
 
 
-def _lines(page: pdfium.PdfPage) -> Page:
+def _lines(page: pdfium.PdfPage) -> tuple[Page, list[Place | None]]:
     text_page = page.get_textpage()
     try:
         text = text_page.get_text_range(errors="replace")
         # Characters without a code are left out of the text: their places no longer tell which is which.
         sized = len(text) == text_page.count_chars()
         lines: Page = []
+        places: list[Place | None] = []
         blank, above = False, 0.0
         for match in _LINE.finditer(text):
             if is_blank(match[0]):
                 blank = bool(lines)
                 continue
-            size, top, bottom = _extent(text_page, match) if sized else (0.0, 0.0, 0.0)
+            size, place = _extent(text_page, match) if sized else (0.0, None)
+            places.append(place)
             line = printed_once(text_page, match[0], match.start()) if sized else match[0]
-            lines.append(Line(_SOFT_BREAK.sub("", line), size, above - top if size and above else 0.0, blank))
-            blank, above = False, bottom
-        return with_paragraphs(lines)
+            space = above - place.top if place and size and above else 0.0
+            lines.append(Line(_SOFT_BREAK.sub("", line), size, space, blank))
+            blank, above = False, place.bottom if place else 0.0
+        return with_paragraphs(lines), places
     finally:
         text_page.close()
 
 
-def _extent(text_page: pdfium.PdfTextPage, line: re.Match[str]) -> tuple[float, float, float]:
-    """Return the height of a line to half a point (the smaller of its first and last character), top and bottom."""
+def _extent(text_page: pdfium.PdfTextPage, line: re.Match[str]) -> tuple[float, Place | None]:
+    """Return the height of a line to half a point, the smaller of its first and last character, and its place."""
     text = line[0]
     first, last = line.start() + len(text) - len(text.lstrip()), line.start() + len(text.rstrip()) - 1
     try:
-        _, bottom, _, top = text_page.get_charbox(first, loose=True)
+        left, bottom, _, top = text_page.get_charbox(first, loose=True)
         _, end_bottom, _, end_top = text_page.get_charbox(last, loose=True)
     except pdfium.PdfiumError:
-        return 0.0, 0.0, 0.0
-    return round(2 * min(abs(top - bottom), abs(end_top - end_bottom))) / 2, top, end_bottom
+        return 0.0, None
+    return round(2 * min(abs(top - bottom), abs(end_top - end_bottom))) / 2, Place(left, top, end_bottom)
 
 
 def _bookmarks(document: pdfium.PdfDocument) -> Iterator[tuple[int, int, str]]:
