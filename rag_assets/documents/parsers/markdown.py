@@ -1,4 +1,4 @@
-"""Markdown: the raw text, with its blocks and front matter."""
+"""Markdown: the text as it is written, without what is never shown, with its blocks and front matter."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from rag_assets.documents.model import Document, Record
 from rag_assets.documents.names import charset
 from rag_assets.documents.normalize import clean_json, decode, normalize
 from rag_assets.documents.parsers.markdown_blocks import markdown_blocks
+from rag_assets.documents.parsers.markdown_unseen import without_unseen
 from rag_assets.documents.quality import figures
 
 _FRONT_MATTER = re.compile(r"---[^\S\n]*\n(.*?\n)?(?:---|\.\.\.)[^\S\n]*(?:\n|\Z)", re.DOTALL)
@@ -24,6 +25,7 @@ def parse_markdown(data: bytes, name: str, content_type: str | None) -> list[Rec
     """Parse Markdown; front matter goes to metadata. Raises ParseError for binary content."""
     decoded = decode(data, charset(content_type))
     front, text = split_front_matter(normalize(decoded))
+    text = without_unseen(text)
     blocks = tuple(markdown_blocks(text))
     first = next((block.heading_path[-1] for block in blocks if block.kind == "heading"), "")
     language = _text(front.pop("lang", None)) or _text(front.pop("language", None))

@@ -131,7 +131,7 @@ def _parsed(text: str, position: int, headings: HeadingPath) -> tuple[int, list[
         found = _RESUME.search(text, min(position + least, len(text)))
         end = found.end() if found else len(text)
         stretch = text[position:end]
-        tokens = _block_parser().parse(stretch + _SENTINEL)
+        tokens = block_parser().parse(stretch + _SENTINEL)
         if found is None or _is_closed(stretch, tokens):
             return end, list(_blocks(text, position, end, tokens, headings))
         # A comment or an indented fence is open: it does not end at an empty line. Doubling keeps this linear.
@@ -163,7 +163,8 @@ def _blocks(text: str, base: int, limit: int, tokens: list[Token], headings: Hea
 
 
 @cache
-def _block_parser() -> MarkdownIt:
+def block_parser() -> MarkdownIt:
+    """Return a parser that finds blocks and their lines, and leaves what is in them alone."""
     parser = MarkdownIt("commonmark").enable("table")
     # Only line ranges are needed: inline parsing is most of the run time and changes none of them.
     parser.core.ruler.enableOnly(["normalize", "block"])

@@ -11,6 +11,7 @@ from rag_assets.documents.model import Document, Record
 from rag_assets.documents.names import charset
 from rag_assets.documents.normalize import decode, normalize
 from rag_assets.documents.parsers.markdown_blocks import markdown_blocks
+from rag_assets.documents.parsers.markdown_unseen import without_unseen
 from rag_assets.documents.quality import figures
 from rag_assets.errors import ParseError
 
@@ -67,7 +68,7 @@ def _cell(cell: dict[str, Any], language: str) -> Iterator[str]:
             if isinstance(output, dict):
                 yield _fenced(_shown(output), "")
     else:
-        yield source
+        yield without_unseen(normalize(source)) if cell.get("cell_type") == "markdown" else source
 
 
 def _fenced(text: str, language: str) -> str:
