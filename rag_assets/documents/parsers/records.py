@@ -13,6 +13,7 @@ from rag_assets.documents.building import failed, whole_file
 from rag_assets.documents.model import Block, Document, Record
 from rag_assets.documents.names import charset, media_type, suffix
 from rag_assets.documents.normalize import clean_json, decode, normalize
+from rag_assets.documents.parsers.csv_layout import csv_layout
 from rag_assets.documents.parsers.faq import faq_record, pair_columns
 from rag_assets.documents.parsers.rows import Row, csv_rows, json_array, json_lines
 from rag_assets.errors import ParseError
@@ -20,6 +21,7 @@ from rag_assets.errors import ParseError
 _ID_FIELDS = ("_id", "id", "doc_id")
 _LANGUAGE_FIELDS = ("language", "lang")
 _URL_FIELDS = ("canonical_url", "url")
+_MAX_HEADING = 300  # characters of a title that stands in every row
 
 
 def parse_jsonl(data: bytes, name: str, content_type: str | None) -> list[Record]:
@@ -42,7 +44,43 @@ def parse_csv(data: bytes, name: str, content_type: str | None) -> list[Record]:
     """Parse CSV: question and answer pairs, BEIR layout, or else `column: value` lines for each row."""
     tabs = suffix(name) == ".tsv" or media_type(content_type) == "text/tab-separated-values"
     text = decode(data, charset(content_type))
-    return _collect(csv_rows(text, "\t" if tabs else None), _csv_record)
+    layout = csv_layout(text, "\t" if tabs else None)
+    heading = normalize("\n".join(layout.heading))
+    rows = (_with_extra(row, layout.delimiter) for row in csv_rows(text, layout))
+    records = [_under_heading(record, heading[:_MAX_HEADING]) for record in _collect(rows, _csv_record)]
+    if len(heading) <= _MAX_HEADING and records:
+        return records
+    # Too much to stand in every row, or nothing for it to stand in.
+    return [*whole_file(Document(heading), name), *records] if heading else records
+
+
+def _with_extra(row: Row, delimiter: str) -> Row:
+    """Give what the header names no column for to the text that it was cut from: nobody quoted the delimiter."""
+    if not row.extra or row.values is None:
+        return row
+    pair = pair_columns(row.values)
+    field = pair[1] if pair else "text" if _is_beir(row.values) else None
+    if field is None:
+        return row
+    values = {name: value for name, value in row.values.items() if name not in row.extra}
+    joined = delimiter if next(reversed(values)) == field else "\n"
+    values[field] = joined.join([values[field], *(row.values[name] for name in row.extra)])
+    return replace(row, values=values, extra=())
+
+
+def _under_heading(record: Record, heading: str) -> Record:
+    """Put a record under the title of its table: in front of its fields, and over the parts that it has."""
+    document = record.document
+    if document is None or not heading:
+        return record
+    path = (" ".join(heading.split()),)
+    if document.blocks:
+        blocks = tuple(replace(block, heading_path=path) for block in document.blocks)
+        return replace(record, document=replace(document, blocks=blocks))
+    text = f"{heading}\n\n{document.text}"
+    begin = len(heading) + 2
+    blocks = (Block("heading", 0, len(heading), path), Block("paragraph", begin, len(text), path))
+    return replace(record, document=replace(document, text=text, blocks=blocks))
 
 
 def _collect(rows: Iterable[Row], convert: Callable[[dict[str, Any]], Record]) -> list[Record]:
@@ -103,9 +141,13 @@ def _json_row(values: dict[str, Any]) -> Record:
 
 
 def _csv_record(values: dict[str, Any]) -> Record:
-    if "text" in values and any(field in values for field in _ID_FIELDS):
+    if _is_beir(values):
         return _beir_record(values)
     return _faq_row(values) or _field_record(values)
+
+
+def _is_beir(values: Mapping[str, Any]) -> bool:
+    return "text" in values and any(field in values for field in _ID_FIELDS)
 
 
 def _faq_row(values: dict[str, Any]) -> Record | None:

@@ -8,17 +8,16 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
+from rag_assets.documents.parsers.csv_layout import Layout, csv_layout
 from rag_assets.documents.reasons import in_words
 from rag_assets.errors import ParseError
-from rag_assets.printing import counted
 
 # The default of 128 KiB a cell refuses ordinary exports of articles.
 csv.field_size_limit(2**31 - 1)
 
-_DELIMITERS = ",;\t|"
-_SNIFFED_ROWS = 20
 _OPENING, _COMMA, _CLOSING = re.compile(r"\s*\{\s*"), re.compile(r"\s*,\s*"), re.compile(r"\s*\}")
 _NAME = re.compile(r'("(?:[^"\\]|\\.)*")\s*:\s*')
 
@@ -28,7 +27,7 @@ class Row:
     """One row of a file, or what is wrong with it. `place` is `line` or `item`; `number` is 1-based.
 
     Of a row with an error, `known` are the fields in front of it, and `unread` is what stands in the file, where it
-    could be any row.
+    could be any row. `extra` are the names of fields that the header of the file has none for.
     """
 
     place: str
@@ -37,6 +36,7 @@ class Row:
     error: str | None = None
     known: Mapping[str, Any] = field(default_factory=dict)
     unread: str = ""
+    extra: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:
@@ -103,17 +103,18 @@ def _object(value: Any, place: str, number: int) -> Row:
     return Row(place, number, None, f"{place} {number} is a JSON {type(value).__name__}, not an object")
 
 
-def csv_rows(text: str, delimiter: str | None = None) -> Iterator[Row]:
-    """Yield one row for each CSV row that is not blank; the first row names the columns.
+def csv_rows(text: str, layout: Layout | None = None) -> Iterator[Row]:
+    """Yield one row for each CSV row below the header that is not blank.
 
-    A row with more fields than columns is an error; missing fields at the end are empty. Numbers are those
-    of the line on which a row starts.
+    Missing fields at the end are empty, and fields that no column is named for go by their numbers. Numbers of rows
+    are those of the line of the file on which a row starts.
     """
-    lines = _Lines(io.StringIO(text, newline=""))
-    reader = csv.reader(lines, delimiter=delimiter or sniff(text), strict=True)
+    layout = layout or csv_layout(text)
+    lines = _Lines(islice(io.StringIO(text, newline=""), layout.lines, None))
+    reader = csv.reader(lines, delimiter=layout.delimiter, strict=True)
     header: list[str] | None = None
     while True:
-        number = reader.line_num + 1
+        number = layout.lines + reader.line_num + 1
         lines.taken.clear()
         try:
             cells = next(reader, None)
@@ -160,24 +161,10 @@ def _header(cells: list[str]) -> list[str]:
 
 
 def _csv_row(header: list[str], cells: list[str], number: int) -> Row:
-    extra = cells[len(header) :]
-    if any(cell.strip() for cell in extra):
-        count = f"{counted(len(cells), 'field')} where the header has {len(header)}"
-        # A delimiter too many moves all cells behind it, and the first one stands in front of any.
-        known = {header[0]: cells[0]}
-        return Row("line", number, None, f"line {number} has {count}", known, json.dumps(cells))
-    padded = cells + [""] * (len(header) - len(cells))
-    return Row("line", number, dict(zip(header, padded, strict=False)))
-
-
-def sniff(text: str) -> str:
-    """Return the delimiter that splits the first rows into the most equal columns; a comma if none does."""
-    return max(_DELIMITERS, key=lambda delimiter: _fit(text[: 64 * 1024], delimiter))
-
-
-def _fit(sample: str, delimiter: str) -> tuple[float, int]:
-    reader = csv.reader(io.StringIO(sample, newline=""), delimiter=delimiter)
-    widths = [len(cells) for cells, _ in zip(reader, range(_SNIFFED_ROWS), strict=False) if cells]
-    if not widths or widths[0] < 2:
-        return 0.0, 0
-    return sum(width == widths[0] for width in widths) / len(widths), widths[0]
+    while len(cells) > len(header) and not cells[-1].strip():
+        cells.pop()
+    extra = len(cells) - len(header)
+    if extra <= 0:
+        return Row("line", number, dict(zip(header, cells + [""] * -extra, strict=True)))
+    names = _header([*header, *[""] * extra])
+    return Row("line", number, dict(zip(names, cells, strict=True)), extra=tuple(names[len(header) :]))
