@@ -1,13 +1,11 @@
 from __future__ import annotations
 
-import datetime
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_assets.documents.model import Document
-from rag_assets.documents.parsers.office.cells import format_kind, plain, shown
+from rag_assets.documents.parsers.office.cells import plain
 from rag_assets.documents.registry import parse
 from tests.support.office_files import S, odf, relations, rows, xlsx
 
@@ -74,9 +72,7 @@ def test_cells_of_every_type_say_what_a_reader_sees() -> None:
         {"A": f'<sheetData><row r="1">{cells}</row></sheetData>'},
         {"xl/styles.xml": styles, "xl/sharedStrings.xml": strings},
     )
-    assert document(data).text == (
-        "A\n\nTwo runs | 2024-01-01 | 2024-01-01 18:00:00 | 12.5% | TRUE | #N/A | result | 0.3"
-    )
+    assert document(data).text == ("A\n\nTwo runs | 2024-01-01 | 01.01.2024 | 12.50% | TRUE | #N/A | result | 0.3")
 
 
 def test_comments_name_their_author_and_cell_and_a_thread_is_not_told_twice() -> None:
@@ -128,35 +124,6 @@ def test_what_a_book_stores_once_for_millions_of_cells_is_bounded() -> None:
 
 def test_a_workbook_without_cells_still_names_its_sheets() -> None:
     assert document(xlsx({"Plan": "<sheetData/>"})).text == "Plan"
-
-
-@pytest.mark.parametrize(
-    ("number", "code", "kind"),
-    [
-        (0, "General", "number"),
-        (14, "", "date"),
-        (9, "", "percent"),
-        (165, "0.00%", "percent"),
-        (165, '"Day" 0', "number"),
-        (165, "[Red]#,##0", "number"),
-        (165, "[h]:mm:ss", "date"),
-        (165, "yyyy\\-mm\\-dd;@", "date"),
-    ],
-)
-def test_number_formats_tell_dates_from_numbers(number: int, code: str, kind: str) -> None:
-    assert format_kind(number, code) == kind
-
-
-@given(st.dates(datetime.date(1900, 3, 1), datetime.date(9999, 12, 31)))
-def test_a_date_is_the_day_that_it_counts(day: datetime.date) -> None:
-    assert shown(float((day - datetime.date(1899, 12, 30)).days), "date") == day.isoformat()
-
-
-def test_the_first_days_of_1900_and_the_1904_system_and_times_are_right() -> None:
-    assert shown(1, "date") == "1900-01-01"
-    assert shown(1, "date", since_1904=True) == "1904-01-02"
-    assert shown(0.5, "date") == "12:00:00"
-    assert shown(-1, "date") == "-1"
 
 
 @given(st.floats(1e-300, 1e300) | st.floats(-1e300, -1e-300) | st.just(0.0))

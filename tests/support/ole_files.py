@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 _SECTOR, _MINI, _CUTOFF = 512, 64, 4096  # bytes
 _END, _FREE, _FAT = 0xFFFFFFFE, 0xFFFFFFFF, 0xFFFFFFFD
@@ -89,22 +89,26 @@ def msg(message: Mapping[str, bytes], attachments: Mapping[str, bytes] | None = 
     return ole({**streams, **(attachments or {})})
 
 
-def xls(name: str, cells: Mapping[tuple[int, int], str | float]) -> bytes:
-    """A workbook of Excel 97 with one sheet; numbers as floats, texts as strings."""
+def xls(name: str, cells: Mapping[tuple[int, int], str | float], formats: Sequence[str] = ()) -> bytes:
+    """A workbook of Excel 97 with one sheet; numbers as floats, texts as strings; a number format for each column."""
 
     def record(kind: int, data: bytes) -> bytes:
         return struct.pack("<HH", kind, len(data)) + data
 
-    start = record(0x809, struct.pack("<HHHHII", 0x600, 5, 0, 0, 0, 0))
-    codepage = record(0x42, struct.pack("<H", 1200))
-    place = len(start) + len(codepage) + 4 + 8 + len(name) + 4
-    bound = record(0x85, struct.pack("<IHBB", place, 0, len(name), 0) + name.encode("ascii"))
+    start = record(0x809, struct.pack("<HHHHII", 0x600, 5, 0, 0, 0, 0)) + record(0x42, struct.pack("<H", 1200))
+    for number, code in enumerate(formats, start=164):
+        start += record(0x41E, struct.pack("<HHB", number, len(code), 1) + code.encode("utf-16-le"))
+    for number in range(164, 164 + len(formats)):
+        start += record(0xE0, struct.pack("<HHHBBBBIIH", 0, number, 0, 0, 0, 0, 4, 0, 0, 0))
+    bound = record(
+        0x85, struct.pack("<IHBB", len(start) + 4 + 8 + len(name) + 4, 0, len(name), 0) + name.encode("ascii")
+    )
     body = record(0x809, struct.pack("<HHHHII", 0x600, 16, 0, 0, 0, 0))
     for (row, column), value in cells.items():
+        style = column if formats else 0
         if isinstance(value, str):
-            text = struct.pack("<HHHHB", row, column, 0, len(value), 1) + value.encode("utf-16-le")
-            body += record(0x204, text)
+            body += record(0x204, struct.pack("<HHHHB", row, column, style, len(value), 1) + value.encode("utf-16-le"))
         else:
-            body += record(0x203, struct.pack("<HHHd", row, column, 0, value))
+            body += record(0x203, struct.pack("<HHHd", row, column, style, value))
     end = record(0x0A, b"")
-    return ole({"Workbook": (start + codepage + bound + end + body + end).ljust(4096, b"\0")})
+    return ole({"Workbook": (start + bound + end + body + end).ljust(4096, b"\0")})

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 from rag_assets.documents.building import HeadingPath, TextBuilder, whole_file
 from rag_assets.documents.model import Record
-from rag_assets.documents.parsers.office.cells import format_kind, shown
 from rag_assets.documents.parsers.office.drawings import chart_blocks, drawn_paragraphs, is_graphic
 from rag_assets.documents.parsers.office.names import C, R
+from rag_assets.documents.parsers.office.number_formats import NumberFormat, number_format
 from rag_assets.documents.parsers.office.package import MAX_STREAMED, Package, transitional
 from rag_assets.documents.parsers.office.properties import core_properties
 from rag_assets.documents.parsers.office.sheets import SheetRow, add_sheet
@@ -48,7 +48,7 @@ class _Workbook:
         self.root = package.xml(self.path)
         self.since_1904 = attribute(child(self.root, "workbookPr"), "date1904") in ("1", "true")
         self.strings = list(self._strings())
-        self.kinds = self._formats()
+        self.formats = self._formats()
 
     def sheets(self) -> Iterator[tuple[str, str]]:
         """Yield each sheet's name and path, in the order of the tabs."""
@@ -67,8 +67,8 @@ class _Workbook:
             for item in self._streamed(path, "si"):
                 yield _rich(item)
 
-    def _formats(self) -> list[str]:
-        """Return what each cell style makes of a number."""
+    def _formats(self) -> list[NumberFormat]:
+        """Return how each cell style shows a number."""
         paths = self.package.related(self.path, "styles")
         root = self.package.xml(paths[0]) if paths else None
         codes = {
@@ -76,7 +76,7 @@ class _Workbook:
             for code in children(child(root, "numFmts"), "numFmt")
         }
         numbers = (attribute(style, "numFmtId") for style in children(child(root, "cellXfs"), "xf"))
-        return [format_kind(int(n) if n.isdecimal() else 0, codes.get(n, "")) for n in numbers]
+        return [number_format(int(n) if n.isdecimal() else 0, codes.get(n, "")) for n in numbers]
 
     def read(self, title: str, path: str) -> None:
         self.builder.headings = HeadingPath()
@@ -108,19 +108,23 @@ class _Workbook:
     def _value(self, cell: Element) -> str:
         kind, value = cell.get("t") or "n", child(cell, "v")
         if kind == "inlineStr":
-            return _rich(child(cell, "is"))
+            return self._format(cell).shown_text(_rich(child(cell, "is")))
         text = "" if value is None else value.text or ""
         if kind == "s":
-            return self.strings[int(text)] if text.isdecimal() and int(text) < len(self.strings) else ""
+            known = text.isdecimal() and int(text) < len(self.strings)
+            return self._format(cell).shown_text(self.strings[int(text)]) if known else ""
         if kind == "b":
             return "TRUE" if text == "1" else "FALSE"
         return self._number(cell, text) if kind == "n" else text
 
-    def _number(self, cell: Element, text: str) -> str:
+    def _format(self, cell: Element) -> NumberFormat:
         style = cell.get("s") or ""
-        kind = self.kinds[int(style)] if style.isdecimal() and int(style) < len(self.kinds) else "number"
+        is_known = style.isdecimal() and int(style) < len(self.formats)
+        return self.formats[int(style)] if is_known else number_format(0)
+
+    def _number(self, cell: Element, text: str) -> str:
         try:
-            return shown(float(text), kind, since_1904=self.since_1904)
+            return self._format(cell).shown(float(text), since_1904=self.since_1904)
         except (ValueError, OverflowError):
             return text
 
