@@ -9,23 +9,23 @@ import zipfile
 
 import olefile  # type: ignore[import-untyped]
 
-from rag_assets.documents.parsers.zips import ZIP_MAGIC, open_zip, read_entry
+from rag_assets.documents.parsers.zips import OLE_MAGIC, ZIP_MAGIC, open_zip, read_entry
 from rag_assets.errors import ParseError
-
-OLE_MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 
 _SMALL_PART = 1024 * 1024  # bytes
 _MAIN_PART = re.compile(
     rb"(wordprocessingml|ms-word|presentationml|ms-powerpoint|spreadsheetml|ms-excel)[^\"'<>]{0,80}main(\+xml)?[\"']"
 )
 _OOXML = {b"w": "docx", b"p": "pptx", b"s": "xlsx"}
+# In lower case: the names of streams mean the same in either.
 _OLE_STREAMS = (
     ("__properties_version1.0", "msg"),
-    ("EncryptedPackage", "legacy-office"),
-    ("WordDocument", "legacy-office"),
-    ("PowerPoint Document", "legacy-office"),
-    ("Workbook", "xls"),
-    ("Book", "xls"),
+    ("encryptedpackage", "legacy-office"),
+    ("\tdrmcontent", "legacy-office"),
+    ("worddocument", "legacy-office"),
+    ("powerpoint document", "legacy-office"),
+    ("workbook", "xls"),
+    ("book", "xls"),
 )
 
 
@@ -76,7 +76,7 @@ def _by_media_type(media_type: bytes) -> str:
 def _ole_format(data: bytes) -> str | None:
     try:
         with olefile.OleFileIO(io.BytesIO(data)) as ole:
-            streams = {entry[0] for entry in ole.listdir() if len(entry) == 1}
+            streams = {entry[0].lower() for entry in ole.listdir() if len(entry) == 1}
     # A damaged file raises nearly anything; it is then named by its suffix, whose parser says what is wrong.
     except Exception:
         return None

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from rag_assets.documents.containers import OLE_MAGIC
-from rag_assets.documents.parsers.zips import ZIP_MAGIC
+from rag_assets.documents.parsers.zips import OLE_MAGIC, ZIP_MAGIC
 
 CONTAINER_MAGIC = (*ZIP_MAGIC, OLE_MAGIC)
 _SNIFFED = 1024  # bytes

@@ -58,12 +58,29 @@ def test_an_old_workbook_is_read_and_other_old_formats_say_what_to_do() -> None:
         ({"WordDocument": b"x"}, "save it as .docx"),
         ({"PowerPoint Document": b"x"}, "save it as .pptx"),
         ({"EncryptedPackage": b"x"}, "encrypted"),
+        ({"ENCRYPTIONINFO": b"x", "ENCRYPTEDPACKAGE": b"x"}, "encrypted"),
+        ({"\tDRMContent": b"x", "WordDocument": b"x"}, "encrypted"),
+        ({"WordDocument": b"x" * 10 + b"\x00\x01"}, "encrypted"),
+        ({"EncryptedSummary": b"x", "PowerPoint Document": b"x"}, "encrypted"),
     ):
         (record,) = parse(ole(streams), "a.doc")
         assert record.status == "failed"
         assert reason in (record.error or "")
     (record,) = parse(b"no container", "a.ppt")
     assert "save it as .pptx" in (record.error or "")
+
+
+@pytest.mark.parametrize("name", ["a.docx", "a.xlsx", "a.pptx", "A.DOCX"])
+def test_an_encrypted_office_file_is_called_encrypted_whatever_its_name_and_writer(name: str) -> None:
+    for data in (
+        ole({"EncryptedPackage": b"x"}),
+        ole({"ENCRYPTEDPACKAGE": b"x"}),
+        ole({"EncryptedPackage": b"x"})[:700],
+    ):
+        (record,) = parse(data, name)
+        assert record.status == "failed"
+        assert "encrypted" in (record.error or "")
+        assert "damaged" not in (record.error or "")
 
 
 @pytest.mark.parametrize("cut", [600, 1500, 3000, len(WORKBOOK) - 700])

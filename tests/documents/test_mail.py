@@ -184,6 +184,32 @@ def test_an_encrypted_mail_and_a_file_that_is_no_mail_fail_with_a_reason() -> No
     assert one(b"X-Mailer: y\n\n").status == "no_text"
 
 
+def test_a_mail_whose_text_is_hidden_says_that_it_is_encrypted() -> None:
+    named = b"Subject: a\nContent-Type: application/octet-stream; name=smime.p7m\n\nMIIB"
+    inline = b"Subject: a\n\n-----BEGIN PGP MESSAGE-----\n\nhQEMA\n-----END PGP MESSAGE-----\n"
+    rights = (
+        b"Subject: a\nContent-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: text/plain\n\nThis is protected\n"
+        b"--b\nContent-Type: application/x-microsoft-rpmsg-message; name=message.rpmsg\n\nx\n--b--\n"
+    )
+    for raw in (named, inline, rights):
+        assert "encrypted" in (one(raw).error or "")
+    for kind, name in (("application/pkcs7-mime", "smime.p7m"), ("", "smime.p7m"), ("", "message.rpmsg")):
+        part = inside(ATTACHED.format(0), properties({DATA: b"\x30\x82", LONG_NAME: name, MIME: kind}), header=8)
+        record = one(msg(properties({SUBJECT: "Secret plan"}), part), "a.msg")
+        assert record.status == "failed"
+        assert "encrypted" in (record.error or "")
+
+
+def test_a_signed_outlook_message_says_what_was_signed() -> None:
+    whole = (
+        b"Content-Type: multipart/signed; boundary=b\n\n--b\nContent-Type: text/plain\n\nWe agree.\n"
+        b"--b\nContent-Type: application/pkcs7-signature; name=smime.p7s\n\nMIIB\n--b--\n"
+    )
+    signed = properties({DATA: whole, LONG_NAME: "smime.p7m", MIME: "multipart/signed"})
+    data = msg(properties({SUBJECT: "Contract"}), inside(ATTACHED.format(0), signed, header=8))
+    assert text(one(data, "a.msg")) == "Contract\n\nWe agree."
+
+
 def test_an_outlook_message_has_sender_time_text_and_attachments() -> None:
     message = properties(
         {SUBJECT: "Größe", BODY: "Dear Bob\r\n", SENDER: "Ann", ADDRESS: "ann@example.com", TO: "Bob"},

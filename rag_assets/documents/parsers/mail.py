@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from email.header import decode_header, make_header
 from email.message import Message
@@ -26,6 +27,9 @@ from rag_assets.errors import ParseError
 _TYPE = "message/rfc822"
 _HEADERS = ("From", "To", "Cc", "Date")
 _ENCRYPTED = frozenset({"multipart/encrypted", "application/pkcs7-mime", "application/x-pkcs7-mime"})
+_PROTECTED = "application/x-microsoft-rpmsg-message"  # by a rights service: what stands beside it only says so
+_ENCRYPTED_NAMES = {".p7m": "application/pkcs7-mime", ".rpmsg": _PROTECTED}
+_PGP = "-----BEGIN PGP MESSAGE-----"
 _SIGNATURES = frozenset({"application/pgp-signature", "application/pkcs7-signature", "application/x-pkcs7-signature"})
 _MUCH_SHORTER = 0.5  # a text alternative with fewer words than this share of the HTML's is only a stub
 _UNSAFE = re.compile(r"[\x00-\x1f/\\]+")
@@ -77,6 +81,13 @@ class Letter:
             metadata = figures(metadata, **self.counts)
         return builder.document(title=self.subject, content_type=content_type, metadata=metadata)
 
+    def refuse_encrypted(self, kinds: Iterable[str]) -> None:
+        """Raise ParseError where the parts of these media types hide what the mail says."""
+        found = set(kinds)
+        says = "\n".join(body.text for body in self.bodies).strip()
+        if _PROTECTED in found or says.startswith(_PGP) or (not says and found & _ENCRYPTED):
+            raise ParseError("the mail is encrypted, or signed in a way that hides its text")
+
     def records(self, name: str, content_type: str) -> list[Record]:
         """Return the record of the message, and those of its attachments with their names as keys."""
         collected = Collected()
@@ -108,8 +119,7 @@ def parse_eml(data: bytes, name: str, content_type: str | None) -> list[Record]:
     _take(message, letter)
     if not is_whole:
         letter.counts = {"parts_read": sum(1 for _ in message.walk()), "parts_left_out": True}
-    if not letter.bodies and any(part.get_content_type() in _ENCRYPTED for part in message.walk()):
-        raise ParseError("the mail is encrypted, or signed in a way that hides its text")
+    letter.refuse_encrypted(_kind(part) for part in message.walk())
     return letter.records(name, _TYPE)
 
 
@@ -139,6 +149,20 @@ class _Part(Message):
                 self.set_payload([] if self.get_content_maintype() == "multipart" else "")
         else:
             super().attach(part)
+
+
+def take_signed(data: bytes, letter: Letter) -> None:
+    """Add what a signed part says, which is a mail by itself, to the letter that holds it."""
+    _take(_message(data)[0], letter)
+
+
+def part_kind(content_type: str, name: str) -> str:
+    """Return the media type of a part; for one of an encrypted mail it is often in its name alone."""
+    return next((kind for end, kind in _ENCRYPTED_NAMES.items() if name.lower().endswith(end)), content_type.lower())
+
+
+def _kind(part: Message) -> str:
+    return part_kind(part.get_content_type(), part.get_filename() or "")
 
 
 def _message(data: bytes) -> tuple[Message, bool]:
@@ -176,7 +200,7 @@ def _iso(date: str) -> str:
 
 
 def _take(part: Message, letter: Letter) -> None:
-    kind = part.get_content_type()
+    kind = _kind(part)
     if kind == "multipart/alternative":
         letter.bodies += _best(part, letter)
     elif part.is_multipart() and kind != "message/rfc822":

@@ -11,7 +11,7 @@ import olefile  # type: ignore[import-untyped]
 
 from rag_assets.documents.model import Record
 from rag_assets.documents.normalize import decode, normalize
-from rag_assets.documents.parsers.mail import Attachment, Body, Letter
+from rag_assets.documents.parsers.mail import Attachment, Body, Letter, part_kind, take_signed
 from rag_assets.documents.parsers.nested import opened
 from rag_assets.documents.parsers.rtf import rtf_document
 from rag_assets.documents.reasons import in_words
@@ -33,7 +33,7 @@ def parse_msg(data: bytes, name: str, content_type: str | None) -> list[Record]:
     """Parse an Outlook message.
 
     Raises:
-        ParseError: damaged, or no message.
+        ParseError: damaged, encrypted, or no message.
     """
     try:
         with olefile.OleFileIO(io.BytesIO(data)) as ole:
@@ -106,8 +106,20 @@ def _letter(ole: olefile.OleFileIO, storage: list[str]) -> Letter:
     }
     cleaned = {name: " ".join(normalize(value).split()) for name, value in headers.items()}
     letter = Letter(" ".join(normalize(properties.text(_SUBJECT)).split()), cleaned, _bodies(properties))
-    letter.attachments += _attachments(ole, storage)
+    parts = list(_attachments(ole, storage))
+    if not storage:  # one that was forwarded does not fail the message that tells of it
+        letter.refuse_encrypted(part_kind(part.content_type or "", part.name) for part in parts if not _is_signed(part))
+    for part in parts:
+        if _is_signed(part):
+            take_signed(part.data, letter)
+        else:
+            letter.attachments.append(part)
     return letter
+
+
+def _is_signed(part: Attachment) -> bool:
+    """Tell whether it is the message itself with its signature, in which Outlook keeps it as it came."""
+    return (part.content_type or "").lower() == "multipart/signed"
 
 
 def _bodies(properties: _Properties) -> list[Body]:

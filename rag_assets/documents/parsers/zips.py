@@ -12,6 +12,7 @@ from rag_assets.errors import ParseError
 from rag_assets.printing import counted
 
 ZIP_MAGIC = (b"PK\x03\x04", b"PK\x05\x06")  # how zip data begins; the second with no entry at all
+OLE_MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # how office files began that are no zip
 
 MAX_CENTRAL_ENTRIES = 100_000
 FREE_BYTES = 16 * 1024 * 1024  # an entry this small is harmless whatever its ratio
@@ -32,6 +33,8 @@ def open_zip(data: bytes) -> zipfile.ZipFile:
     try:
         archive = zipfile.ZipFile(io.BytesIO(data))
     except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError) as error:
+        if data.startswith(OLE_MAGIC):
+            raise ParseError("it is an OLE container and no zip: an encrypted file, or one of an old kind") from error
         raise ParseError(f"the zip is damaged: {in_words(error)}") from error
     _refuse_overlaps(archive)
     return archive
