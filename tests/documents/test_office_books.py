@@ -120,3 +120,22 @@ def test_a_book_that_is_protected_against_copying_says_so() -> None:
     (record,) = parse(zipped({**BOOK, **empty}), "a.epub")
     assert record.status == "failed"
     assert "DRM" in (record.error or "")
+
+
+def test_headers_and_footers_of_an_opendocument_text_are_read_once_unless_they_only_count_pages() -> None:
+    spaces = " ".join(
+        f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"' for name in ("office", "style", "text")
+    )
+    page = (
+        '<style:master-page style:name="{}"><style:header><text:p>Draft of May</text:p></style:header>'
+        "<style:footer><text:p>Page <text:page-number>1</text:page-number></text:p><text:p>ACME Ltd</text:p>"
+        '</style:footer><style:footer-left style:display="false"><text:p>unused</text:p></style:footer-left>'
+        "</style:master-page>"
+    )
+    styles = (
+        f"<office:document-styles {spaces}><office:master-styles>{page.format('A')}{page.format('B')}"
+        "</office:master-styles></office:document-styles>"
+    )
+    read_text = odt("<text:h>Head</text:h><text:p>Body</text:p>", **{"styles.xml": styles})
+    assert read_text.text == "Head\n\nBody\n\nDraft of May\n\nACME Ltd"
+    assert read_text.blocks[-1].heading_path == ()

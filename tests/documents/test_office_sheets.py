@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from rag_assets.documents.model import Document
 from rag_assets.documents.parsers.office.cells import plain
 from rag_assets.documents.registry import parse
-from tests.support.office_files import S, odf, relations, rows, xlsx
+from tests.support.office_files import A, R, S, odf, relations, rows, xlsx
 
 
 def document(data: bytes, name: str = "a.xlsx") -> Document:
@@ -129,3 +129,19 @@ def test_a_workbook_without_cells_still_names_its_sheets() -> None:
 @given(st.floats(1e-300, 1e300) | st.floats(-1e300, -1e-300) | st.just(0.0))
 def test_a_number_is_written_so_that_it_reads_as_itself(value: float) -> None:
     assert float(plain(value)) == pytest.approx(value, rel=1e-14)
+
+
+def test_diagrams_and_charts_over_the_cells_are_read_with_the_formats_of_their_numbers() -> None:
+    dgm, chart = (f"http://schemas.openxmlformats.org/drawingml/2006/{kind}" for kind in ("diagram", "chart"))
+    step = "<d:pt><d:t><a:p><a:r><a:t>{}</a:t></a:r></a:p></d:t></d:pt>"
+    cache = "<c:numRef><c:numCache><c:formatCode>{}</c:formatCode>{}</c:numCache></c:numRef>"
+    days = cache.format("mmm yyyy", '<c:pt idx="0"><c:v>45292</c:v></c:pt>')
+    values = cache.format("General", '<c:pt idx="0"><c:v>4.4000000000000004</c:v></c:pt>')
+    more = {
+        "xl/worksheets/_rels/sheet1.xml.rels": relations(d="drawing:../drawing1.xml"),
+        "xl/drawing1.xml": f'<w {R} xmlns:d="{dgm}" xmlns:c="{chart}"><d:relIds r:dm="s"/><c:chart r:id="c"/></w>',
+        "xl/_rels/drawing1.xml.rels": relations(s="diagramData:data1.xml", c="chart:chart1.xml"),
+        "xl/data1.xml": f'<d:m xmlns:d="{dgm}" {A}>{step.format("Plan")}{step.format("Build")}</d:m>',
+        "xl/chart1.xml": f'<c:s xmlns:c="{chart}"><c:ser><c:cat>{days}</c:cat><c:val>{values}</c:val></c:ser></c:s>',
+    }
+    assert document(xlsx({"A": sheet(["x"])}, more)).text == "A\n\nx\n\n- Plan\n- Build\n\n|\nJan 2024 | 4.4"

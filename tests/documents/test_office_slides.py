@@ -88,3 +88,27 @@ def test_an_opendocument_presentation_has_pages_and_notes_and_leaves_out_its_fur
     assert read.text == "Title\n\nBody\n\nNote"
     assert {block.page for block in read.blocks} == {1}
     assert (read.metadata["quality"]["pages"], read.metadata["quality"]["pages_without_text"]) == (2, 1)
+
+
+def test_text_boxes_word_art_tables_and_diagrams_beside_the_notes_are_read_and_furniture_is_not() -> None:
+    dgm = 'xmlns:dgm="http://schemas.openxmlformats.org/drawingml/2006/diagram"'
+    cell = "<a:tc><a:txBody><a:p><a:r><a:t>{}</a:t></a:r></a:p></a:txBody></a:tc>"
+    line = f"<a:tr>{cell.format('Cost')}{cell.format('9')}</a:tr>"
+    frame = "<p:graphicFrame><a:graphic><a:graphicData>{}</a:graphicData></a:graphic></p:graphicFrame>"
+    shapes = (
+        shape("slide", role="sldImg")
+        + shape("Company", role="hdr")
+        + shape("Say this", role="body")
+        + shape("WordArt")
+        + frame.format(f"<a:tbl>{line}</a:tbl>")
+        + frame.format(f'<dgm:relIds {dgm} r:dm="d"/>')
+        + shape("7", role="sldNum")
+    )
+    point = "<dgm:pt><dgm:t><a:p><a:r><a:t>Step</a:t></a:r></a:p></dgm:t></dgm:pt>"
+    more = {
+        "ppt/slides/_rels/slide1.xml.rels": relations(n="notesSlide:../notes1.xml"),
+        "ppt/notes1.xml": f"<p:notes {P} {A} {R}><p:cSld><p:spTree>{shapes}</p:spTree></p:cSld></p:notes>",
+        "ppt/_rels/notes1.xml.rels": relations(d="diagramData:data.xml"),
+        "ppt/data.xml": f"<dgm:dataModel {dgm} {A}><dgm:ptLst>{point}</dgm:ptLst></dgm:dataModel>",
+    }
+    assert document(pptx(shape("Slide"), more=more)).text == "Slide\n\nSay this\n\nWordArt\n\nCost | 9\n\n- Step"

@@ -238,3 +238,39 @@ def test_entities_in_a_part_are_neither_loaded_nor_expanded(tmp_path: object) ->
 def test_a_document_without_text_is_no_text() -> None:
     (record,) = parse(docx("<w:p/>"), "a.docx")
     assert record.status == "no_text"
+
+
+@pytest.mark.parametrize(
+    ("path", "content"),
+    [
+        ("part.html", "<html><body><h1>Rules</h1><nav>Menu</nav><p>Wear a <b>hat</b>.</p></body></html>"),
+        ("part.dat", "<!DOCTYPE html><h1>Rules</h1>Menu<p>Wear a hat."),
+        ("part.rtf", r"{\rtf1{\stylesheet{\s1 heading 1;}}\pard\s1 Rules\par\pard\s0 Menu\par Wear a hat.\par}"),
+        ("part.txt", "Rules\n\nMenu\n\nWear a hat."),
+        ("part.docx", docx(paragraph("Rules") + paragraph("Menu") + paragraph("Wear a hat."))),
+    ],
+)
+def test_a_file_of_another_kind_in_the_text_is_read_where_it_stands(path: str, content: str | bytes) -> None:
+    chunk = '<w:altChunk r:id="c"/>'
+    more: dict[str, str | bytes] = {
+        f"word/{path}": content,
+        "word/_rels/document.xml.rels": relations(c=f"aFChunk:/word/{path}"),
+    }
+    for body in (chunk, table(["left", f"<w:tc>{chunk}</w:tc>"])):
+        (record,) = parse(docx(paragraph("Before") + body + paragraph("After"), more), "a.docx")
+        assert record.document is not None, record.error
+        assert " ".join(record.document.text.replace("left |", "").split()) == "Before Rules Menu Wear a hat. After"
+
+
+def test_a_file_in_the_text_that_cannot_be_read_or_holds_itself_is_counted_and_stops_nothing() -> None:
+    chunk, rels = '<w:altChunk r:id="c"/>', "word/_rels/document.xml.rels"
+    data = docx(paragraph("End"))
+    for _ in range(8):
+        data = docx(paragraph("Level") + chunk, {"word/in.docx": data, rels: relations(c="aFChunk:in.docx")})
+    for parts in ({"word/in.docx": data}, {"word/in.docx": b"PK\x03\x04 broken"}, {}):
+        given = docx(paragraph("Text") + chunk, {**parts, rels: relations(c="aFChunk:in.docx")})
+        (record,) = parse(given, "a.docx")
+        assert record.document is not None, record.error
+        assert record.document.text.startswith("Text")
+        if parts != {"word/in.docx": data}:
+            assert record.document.metadata["quality"]["parts_not_read"] == 1

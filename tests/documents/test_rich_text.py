@@ -89,3 +89,10 @@ TOKENS = st.sampled_from([b"{", b"}", b"text ", b"\n", *WORDS.split(b"|")])
 def test_no_rich_text_does_more_than_fail(tokens: list[bytes]) -> None:
     (record,) = parse(HEAD + b"".join(tokens), "a.rtf")
     assert record.status in ("ready", "no_text")
+
+
+def test_cells_of_a_row_that_nothing_closes_are_kept() -> None:
+    assert rtf(rb"Fax Station\cell Fax Number\cell ").text == "Fax Station | Fax Number"
+    assert rtf(rb"\trowd\intbl 1\cell 2\cell\row\trowd\intbl 3\cell 4\cell ").text == "1 | 2\n3 | 4"
+    assert rtf(rb"\trowd\intbl 1\cell last").text == "1 | last"
+    assert rtf(rb"\trowd\intbl 1\cell last\row\pard After\par").text == "1 | last\n\nAfter"

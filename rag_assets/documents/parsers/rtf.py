@@ -95,7 +95,9 @@ class _Reader:
             elif text:
                 self._bytes(text.encode("latin-1"))
         self._end_paragraph()
+        self._end_row()
         self._flush()
+        self._write_notes()
 
     def _bytes(self, data: bytes) -> None:
         self.optional = False
@@ -220,11 +222,18 @@ class _Reader:
         elif word == "cell" or word == "nestcell":
             self.cells.append(" ".join(self._take("text").split()))
         elif word == "row":
+            self._end_row()
+        elif word != "nestrow":
+            self._end_paragraph()
+
+    def _end_row(self) -> None:
+        """Write the cells that were met, also the last one where nothing closed it."""
+        rest = " ".join(self._take("text").split())
+        self.cells += [rest] if rest else []
+        if self.cells:
             self._flush_items()
             self.rows.append(" | ".join(self.cells).rstrip(" |"))
             self.cells.clear()
-        elif word != "nestrow":
-            self._end_paragraph()
 
     def _end_paragraph(self) -> None:
         self._decode()

@@ -14,7 +14,7 @@ from rag_assets.documents.building import TextBuilder, whole_file
 from rag_assets.documents.model import Document, Record
 from rag_assets.documents.names import NOINDEX_META, charset, is_web
 from rag_assets.documents.normalize import decode, normalize
-from rag_assets.documents.parsers.html.blocks import page_blocks
+from rag_assets.documents.parsers.html.blocks import add_blocks, page_blocks
 from rag_assets.documents.parsers.html.content import content
 from rag_assets.documents.parsers.html.guard import is_tangled, plain_text
 from rag_assets.documents.quality import figures
@@ -37,13 +37,33 @@ def parse_html(data: bytes, name: str, content_type: str | None) -> list[Record]
     Raises:
         ParseError: binary content.
     """
-    meta = _META_CHARSET.search(data[:4096])
-    declared = charset(content_type) or (meta.group(1).decode() if meta else None)
-    source = normalize(decode(data, declared))
+    source = _source(data, content_type)
     document = _tangled(source) if is_tangled(source) else _page(source, name if is_web(name) else None)
     noindex = {NOINDEX_META: True} if _asks_for_noindex(source) else {}
     document = replace(document, metadata=figures({**document.metadata, **noindex}, characters_in=len(source)))
     return whole_file(document, name, "the page shows no text")
+
+
+def add_page(data: bytes, builder: TextBuilder) -> None:
+    """Append all that a page shows, which is itself a part of a document: nothing of it is taken for a menu.
+
+    Raises:
+        ParseError: binary content.
+    """
+    source = _source(data, None)
+    if is_tangled(source):
+        builder.add("paragraph", plain_text(source))
+        return
+    tree = LexborHTMLParser(source)
+    _drop_unseen(tree)
+    root = _element_tree(tree.html or "")
+    if root is not None:
+        add_blocks(root, builder)
+
+
+def _source(data: bytes, content_type: str | None) -> str:
+    meta = _META_CHARSET.search(data[:4096])
+    return normalize(decode(data, charset(content_type) or (meta.group(1).decode() if meta else None)))
 
 
 def _asks_for_noindex(source: str) -> bool:

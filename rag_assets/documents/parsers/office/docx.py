@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
 from rag_assets.documents.building import TextBuilder, whole_file
-from rag_assets.documents.model import BlockKind, Record
+from rag_assets.documents.model import BlockKind, Document, Record
 from rag_assets.documents.parsers.office.docx_styles import Numbering, Style, Styles, paragraph_style
 from rag_assets.documents.parsers.office.docx_text import Inline, inline
 from rag_assets.documents.parsers.office.drawings import chart_blocks, diagram_lines, is_graphic, merged_label
+from rag_assets.documents.parsers.office.embedded import embedded
 from rag_assets.documents.parsers.office.names import C, R, W
 from rag_assets.documents.parsers.office.package import Package
 from rag_assets.documents.parsers.office.properties import core_properties
+from rag_assets.documents.parsers.office.running import is_page_number
 from rag_assets.documents.parsers.safe_xml import Element, attribute, child, children, local
+from rag_assets.documents.quality import figures
 
 _TYPE = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 _PARTS = ("styles", "numbering", "footnotes", "endnotes", "comments")
 _WRAPPERS = frozenset({"ins", "moveTo", "customXml", "smartTag", "sdtContent"})
-# A header or footer that only counts pages says nothing.
-_PAGE_NUMBER = re.compile(r"\W*(page|seite|página|pagina|p\.)?\W*\d*\W*(of|von|de|di|sur|/)?\W*\d*\W*", re.IGNORECASE)
 
 
 def parse_docx(data: bytes, name: str, content_type: str | None) -> list[Record]:
@@ -37,6 +37,8 @@ def parse_docx(data: bytes, name: str, content_type: str | None) -> list[Record]
     facts = core_properties(package)
     reader.read()
     facts["title"] = facts["title"] or reader.title
+    if reader.unread:
+        facts["metadata"] = figures(facts["metadata"], parts_not_read=reader.unread)
     return whole_file(reader.builder.document(content_type=_TYPE, **facts), name, "the document holds no text")
 
 
@@ -56,6 +58,7 @@ class _Reader:
             for item in children(parts[f"{kind}s"], kind)
         }
         self.drawn: set[str] = set()  # paths of charts and diagrams
+        self.unread = 0  # files inside that no parser reads
         self.pending: list[str] = []
         self.pending_kind: BlockKind = "paragraph"
 
@@ -80,9 +83,26 @@ class _Reader:
                 self.blocks(child(element, "sdtContent") if child(element, "sdtContent") is not None else ())
             elif tag in _WRAPPERS:
                 self.blocks(element)
+            elif tag == "altChunk":
+                self._chunk(element)
             elif tag == "AlternateContent":
                 choice = children(element, "Choice") or children(element, "Fallback")
                 self.blocks(choice[0] if choice else ())
+
+    def _embedded(self, element: Element) -> Document | None:
+        """Return a file of another kind that stands here, as programs put a web page into a document."""
+        relation = self.relations.get(element.get(f"{R}id") or "")
+        data = self.package.read(relation.target) if relation else None
+        document = None if data is None or relation is None else embedded(data, relation.target)
+        self.unread += document is None
+        return document
+
+    def _chunk(self, element: Element) -> None:
+        self.flush()
+        document = self._embedded(element)
+        for block in document.blocks if document else ():
+            text, level = document.text[block.start : block.end] if document else "", len(block.heading_path) or 1
+            self.builder.add(block.kind, text, level=level)
 
     def style(self, paragraph: Element) -> Style:
         properties = child(paragraph, "pPr")
@@ -162,7 +182,9 @@ class _Reader:
     def _flat(self, element: Element) -> str:
         """Return all text of a cell, note or header as one line."""
         lines = (inline(paragraph, is_graphic).line for paragraph in element.iter(f"{W}p"))
-        return " ".join(line for line in lines if line)
+        chunks = (self._embedded(chunk) for chunk in element.iter(f"{W}altChunk"))
+        texts = (" ".join(document.text.split()) for document in chunks if document)
+        return " ".join(line for line in (*lines, *texts) if line)
 
     def table(self, element: Element) -> None:
         self.flush()
@@ -199,7 +221,7 @@ class _Reader:
                 root = self.package.xml(relation.target) if relation.kind == kind else None
                 for paragraph in root.iter(f"{W}p") if root is not None else ():
                     text = inline(paragraph, is_graphic).line
-                    if text not in seen and not _PAGE_NUMBER.fullmatch(text):
+                    if text not in seen and not is_page_number(text):
                         seen.add(text)
                         self.builder.add("paragraph", text)
 

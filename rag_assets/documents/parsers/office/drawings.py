@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rag_assets.documents.parsers.office.names import DGM, A, C
+from rag_assets.documents.parsers.office.number_formats import number_format
 from rag_assets.documents.parsers.office.package import Package
-from rag_assets.documents.parsers.safe_xml import Element, child, local, whole_text
+from rag_assets.documents.parsers.safe_xml import Element, attribute, child, local, whole_text
 
 _MAX_POINTS = 10_000
 _MAX_LABEL = 200  # characters
@@ -58,9 +59,22 @@ def _points(element: Element | None) -> dict[int, str]:
     for point in element.iter(f"{C}pt"):
         place, value = point.get("idx") or "", child(point, "v")
         if place.isdecimal() and value is not None and value.text:
-            found[int(place)] = value.text
+            found[int(place)] = _shown(point, value.text)
     written = whole_text(child(element, "v"))
     return found or ({0: written} if written else {})
+
+
+def _shown(point: Element, text: str) -> str:
+    """Return a point's value as the chart shows it; numbers have a format code, of their own or of all of them."""
+    cache = point.getparent()
+    if cache is None or local(cache) != "numCache":
+        return text
+    code = point.get("formatCode") or whole_text(child(cache, "formatCode"))
+    since_1904 = attribute(child(cache.getroottree().getroot(), "date1904"), "val", "0") in ("1", "true")
+    try:
+        return number_format(0, code).shown(float(text), since_1904=since_1904)
+    except (ValueError, OverflowError):
+        return text
 
 
 def diagram_lines(package: Package, path: str) -> list[str]:

@@ -22,7 +22,7 @@ from rag_assets.documents.parsers.safe_xml import Element, attribute, child, chi
 from rag_assets.printing import counted
 
 _TYPE = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
-_FURNITURE = frozenset({"dt", "ftr", "sldNum", "hdr"})  # date, footer, slide number, header
+_FURNITURE = frozenset({"dt", "ftr", "sldNum", "hdr", "sldImg"})  # date, footer, slide number, header, the slide itself
 _PROSE = frozenset({"body", "subTitle", "obj", ""})  # placeholders whose paragraphs are bullets by default
 _GROUPS = frozenset({"spTree", "grpSp"})
 
@@ -87,19 +87,19 @@ class _Slide:
         # From top to bottom: the stored order is that in which the shapes were drawn, and often says nothing.
         for top in sorted(tree if tree is not None else (), key=lambda shape: place_of(shape, places)):
             for shape in _shapes([top]):
-                self._shape(shape)
+                self._shape(shape, self.relations)
         self._notes()
         self._comments(authors)
 
     def _add(self, kind: BlockKind, text: str) -> None:
         self.builder.add(kind, text, page=self.number)
 
-    def _shape(self, shape: Element) -> None:
+    def _shape(self, shape: Element, relations: dict[str, Relation]) -> None:
         role, tag = role_of(shape), local(shape)
         if role in _FURNITURE:
             return
         if tag == "graphicFrame":
-            self._frame(shape)
+            self._frame(shape, relations)
         elif role in TITLES:
             self._add("heading", " ".join(" ".join(drawn_paragraphs(shape)).split()))
         else:
@@ -107,12 +107,12 @@ class _Slide:
             for kind, text in _paragraphs(body, bullets=role in _PROSE):
                 self._add(kind, text)
 
-    def _frame(self, frame: Element) -> None:
+    def _frame(self, frame: Element, relations: dict[str, Relation]) -> None:
         for table in frame.iter(f"{A}tbl"):
             self._add("table", "\n".join(_table_lines(table)))
         for graphic in filter(is_graphic, frame.iter()):
             key = graphic.get(f"{R}id") if graphic.tag == f"{C}chart" else graphic.get(f"{R}dm")
-            relation = self.relations.get(key or "")
+            relation = relations.get(key or "")
             if relation is None:
                 continue
             if graphic.tag == f"{C}chart":
@@ -128,10 +128,14 @@ class _Slide:
                 yield root
 
     def _notes(self) -> None:
-        for root in self._related("notesSlide"):
-            for shape in _shapes(child(root, "cSld", "spTree")):
+        """Append the speaker's notes, and what is drawn beside them."""
+        for path in (relation.target for relation in self.relations.values() if relation.kind == "notesSlide"):
+            relations = self.package.relations(path)
+            for shape in _shapes(child(self.package.xml(path), "cSld", "spTree")):
                 if role_of(shape) == "body":
                     self._add("paragraph", "\n".join(drawn_paragraphs(shape)))
+                else:
+                    self._shape(shape, relations)
 
     def _comments(self, authors: dict[str, str]) -> None:
         for root in self._related("comments"):

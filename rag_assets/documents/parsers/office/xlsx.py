@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from rag_assets.documents.building import HeadingPath, TextBuilder, whole_file
 from rag_assets.documents.model import Record
-from rag_assets.documents.parsers.office.drawings import chart_blocks, drawn_paragraphs, is_graphic
+from rag_assets.documents.parsers.office.drawings import chart_blocks, diagram_lines, drawn_paragraphs, is_graphic
 from rag_assets.documents.parsers.office.names import C, R
 from rag_assets.documents.parsers.office.number_formats import NumberFormat, number_format
 from rag_assets.documents.parsers.office.package import MAX_STREAMED, Package, transitional
@@ -144,10 +144,15 @@ class _Workbook:
             return
         for body in root.iter("{*}txBody"):
             self.builder.add("paragraph", "\n".join(drawn_paragraphs(body)))
-        for graphic in filter(is_graphic, root.iter(f"{C}chart")):
-            relation = relations.get(graphic.get(f"{R}id") or "")
-            for kind, text in chart_blocks(self.package, relation.target) if relation else ():
+        for graphic in filter(is_graphic, root.iter()):
+            is_chart = graphic.tag == f"{C}chart"
+            relation = relations.get(graphic.get(f"{R}id" if is_chart else f"{R}dm") or "")
+            if relation is None:
+                continue
+            for kind, text in chart_blocks(self.package, relation.target) if is_chart else ():
                 self.builder.add("table" if kind == "table" else "paragraph", text)
+            lines = [] if is_chart else diagram_lines(self.package, relation.target)
+            self.builder.add("list", "\n".join(f"- {line}" for line in lines))
 
     def _comments(self, path: str) -> None:
         root = self.package.xml(path)
