@@ -23,6 +23,7 @@ from rag_assets.documents.languages import detect
 from rag_assets.documents.model import Document, Media, Record
 from rag_assets.documents.normalize import normalize
 from rag_assets.documents.parsers.pdf_filled import Added, Place, additions, with_additions
+from rag_assets.documents.parsers.pdf_hyphens import BREAK, without_line_breaks
 from rag_assets.documents.parsers.pdf_layout import Line, Page, drop_repeated, parts_of, with_paragraphs
 from rag_assets.documents.parsers.pdf_overprint import printed_once
 from rag_assets.documents.quality import figures
@@ -30,8 +31,9 @@ from rag_assets.documents.reasons import in_words
 from rag_assets.errors import ParseError
 from rag_assets.printing import counted
 
-# PDFium marks a hyphen at a line's end with one of these; the word goes on in the next line.
-_SOFT_BREAK = re.compile("[\x02\ufffe\u00ad]\r?\n?")
+# PDFium marks a hyphen at a line's end with one of the first two; the word goes on in the next line.
+_LINE_BREAK = re.compile("[\x02\ufffe]\r?\n?")
+_SOFT_BREAK = re.compile("\u00ad\r?\n?")
 _LINE = re.compile("[^\r\n]+(?:[\x02\ufffe\u00ad]\r?\n[^\r\n]+)*")
 # PDFium keeps global state and must not run in two threads at once.
 _LOCK = threading.Lock()
@@ -141,6 +143,7 @@ def _read_with_pdfium(data: bytes) -> _Pages:
         if found.unread and found.unread == len(document):
             raise ParseError(f"the PDF is damaged: none of its {counted(found.unread, 'page')} can be read")
         found.contents = list(itertools.islice(_bookmarks(document), _MAX_BOOKMARKS))
+        found.pages = without_line_breaks(found.pages)
         # A page with notes and nothing else may be a scan all the same.
         _read_scans(document, found)
         found.add_what_was_added()
@@ -174,7 +177,7 @@ def _lines(page: pdfium.PdfPage) -> tuple[Page, list[Place | None]]:
             places.append(place)
             line = printed_once(text_page, match[0], match.start()) if sized else match[0]
             space = above - place.top if place and size and above else 0.0
-            lines.append(Line(_SOFT_BREAK.sub("", line), size, space, blank))
+            lines.append(Line(_SOFT_BREAK.sub("", _LINE_BREAK.sub(BREAK, line)), size, space, blank))
             blank, above = False, place.bottom if place else 0.0
         return with_paragraphs(lines), places
     finally:
