@@ -100,6 +100,19 @@ def decode(data: bytes, declared: str | None = None) -> str:
         return _decode_legacy(data, codec)
 
 
+def in_ascii_form(data: bytes) -> bytes:
+    """Return what is written in ASCII, such as the headers of a mail, as the bytes that its parser expects.
+
+    A byte order mark goes, and UTF-16 and UTF-32 become UTF-8; anything else stays as it is.
+    """
+    encoding = next((name for mark, name in _BOMS if data.startswith(mark)), None) or _wide_without_mark(data)
+    if encoding is None:
+        return data
+    if encoding == "utf-8":
+        return data.removeprefix(codecs.BOM_UTF8)
+    return data.decode(encoding, "replace").removeprefix("\ufeff").encode("utf-8", "replace")
+
+
 def _strict(data: bytes, encoding: str, why: str) -> str:
     try:
         return data.decode(encoding)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from email.header import decode_header, make_header
 from email.message import Message
 from email.parser import BytesFeedParser
@@ -18,7 +18,7 @@ from lxml import html  # type: ignore[import-untyped]
 
 from rag_assets.documents.building import TextBuilder, paragraphs, whole_file
 from rag_assets.documents.model import Document, Record
-from rag_assets.documents.normalize import decode, normalize
+from rag_assets.documents.normalize import decode, in_ascii_form, normalize
 from rag_assets.documents.parsers.html.blocks import add_blocks
 from rag_assets.documents.parsers.nested import Collected, opened
 from rag_assets.documents.quality import figures
@@ -26,6 +26,7 @@ from rag_assets.errors import ParseError
 
 _TYPE = "message/rfc822"
 _HEADERS = ("From", "To", "Cc", "Date")
+_FORWARDED = frozenset({_TYPE, "message/global"})
 _ENCRYPTED = frozenset({"multipart/encrypted", "application/pkcs7-mime", "application/x-pkcs7-mime"})
 _PROTECTED = "application/x-microsoft-rpmsg-message"  # by a rights service: what stands beside it only says so
 _ENCRYPTED_NAMES = {".p7m": "application/pkcs7-mime", ".rpmsg": _PROTECTED}
@@ -111,7 +112,7 @@ def parse_eml(data: bytes, name: str, content_type: str | None) -> list[Record]:
     Raises:
         ParseError: no mail, or an encrypted one.
     """
-    message, is_whole = _message(data)
+    message, is_whole = _message(in_ascii_form(data))
     if not message.keys():
         raise ParseError("the file has no mail headers: it is no mail")
     letter = Letter(_header(message, "Subject"))
@@ -203,6 +204,8 @@ def _take(part: Message, letter: Letter) -> None:
     kind = _kind(part)
     if kind == "multipart/alternative":
         letter.bodies += _best(part, letter)
+    elif kind in _FORWARDED and (packed := _packed(part)):
+        letter.attachments.append(packed)
     elif part.is_multipart() and kind != "message/rfc822":
         for inner in _inner(part):
             _take(inner, letter)
@@ -271,6 +274,21 @@ def _attachment(part: Message) -> Attachment:
     kind = part.get_content_type()
     name = _file_name(part.get_filename() or "")
     return Attachment(name or f"attachment.{part.get_content_subtype()}", _payload(part), kind)
+
+
+def _packed(part: Message) -> Attachment | None:
+    """Return a forwarded mail that is encoded as a file would be, which standards forbid and some programs do."""
+    coding = str(part.get("Content-Transfer-Encoding", "")).strip().lower()
+    inner = next(iter(_inner(part)), None)
+    if coding not in ("base64", "quoted-printable") or inner is None:
+        return None
+    carrier = Message()
+    carrier["Content-Transfer-Encoding"] = coding
+    carrier.set_payload(inner.as_bytes().lstrip().decode("ascii", "surrogateescape"))
+    data = _payload(carrier)
+    message, _ = _message(data)
+    # The programs that only say so have written the mail as it is.
+    return replace(_forwarded(message), data=data) if message.keys() else None
 
 
 def _forwarded(message: Message) -> Attachment:

@@ -15,7 +15,7 @@ from rag_assets.documents.names import charset, media_type, suffix
 from rag_assets.documents.normalize import clean_json, decode, normalize
 from rag_assets.documents.parsers.csv_layout import csv_layout
 from rag_assets.documents.parsers.faq import faq_record, pair_columns
-from rag_assets.documents.parsers.rows import Row, csv_rows, json_array, json_lines
+from rag_assets.documents.parsers.rows import Row, csv_rows, json_array, json_lines, json_values
 from rag_assets.errors import ParseError
 
 _ID_FIELDS = ("_id", "id", "doc_id")
@@ -26,11 +26,15 @@ _MAX_HEADING = 300  # characters of a title that stands in every row
 
 def parse_jsonl(data: bytes, name: str, content_type: str | None) -> list[Record]:
     """Parse JSON lines: question and answer pairs, or records in BEIR layout (`_id`, `title`, `text`)."""
-    return _collect(json_lines(decode(data, charset(content_type))), _json_row)
+    text = decode(data, charset(content_type))
+    rows = list(json_lines(text))
+    if any(row.values is None for row in rows):
+        rows = json_values(text) or rows  # objects over several lines, or several in one
+    return _collect(rows, _json_row)
 
 
 def parse_json(data: bytes, name: str, content_type: str | None) -> list[Record]:
-    """Parse a JSON array of objects like JSON lines, and any other JSON value as one text."""
+    """Parse JSON objects, in an array or one after the other, like JSON lines; other JSON values are one text."""
     text = decode(data, charset(content_type))
     rows = json_array(text)
     if rows is not None:

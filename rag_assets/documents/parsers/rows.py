@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from rag_assets.documents.parsers.csv_layout import Layout, csv_layout
@@ -19,6 +19,9 @@ from rag_assets.errors import ParseError
 csv.field_size_limit(2**31 - 1)
 
 _OPENING, _COMMA, _CLOSING = re.compile(r"\s*\{\s*"), re.compile(r"\s*,\s*"), re.compile(r"\s*\}")
+_MARK = "\ufeff"
+# What stands between values: nothing, lines, record separators (RFC 7464), commas of an array without its brackets.
+_GAP = re.compile(f"[\\s{_MARK},]*+")
 _NAME = re.compile(r'("(?:[^"\\]|\\.)*")\s*:\s*')
 
 
@@ -51,6 +54,7 @@ def json_lines(text: str) -> Iterator[Row]:
     """Yield one row for each line that is not blank."""
     # Not splitlines: U+2028 and U+0085 may stand unescaped inside a JSON string.
     for number, line in enumerate(text.split("\n"), start=1):
+        line = line.lstrip(_MARK)  # of a file that was joined to another
         if not line or line.isspace():
             continue
         try:
@@ -83,18 +87,60 @@ def _members(text: str) -> dict[str, Any]:
 
 
 def json_array(text: str) -> Iterator[Row] | None:
-    """Return the rows of a JSON array of objects, or None where the text is some other JSON value.
+    """Return the rows of JSON objects: of an array, or one after the other, or of arrays that follow each other.
+
+    None where the text holds other JSON values. What cannot be read behind an object is a row with an error.
 
     Raises:
         ParseError: the text is not JSON; the message says at which line.
     """
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ParseError(f"not valid JSON: {error}") from error
-    if not isinstance(value, list) or not any(isinstance(item, dict) for item in value):
+    values, fault = _values(text)
+    if len(values) == 1 and fault is None and isinstance(values[0], dict):
         return None
-    return (_object(item, "item", number) for number, item in enumerate(value, start=1))
+    items = [item for value in values for item in (value if isinstance(value, list) else [value])]
+    objects = sum(isinstance(item, dict) for item in items)
+    # Objects of one array are rows whatever stands between them; a mixture of values is a text.
+    if fault is not None and (not objects or isinstance(values[-1], list)):
+        raise ParseError(f"not valid JSON: {fault[0]}") from fault[0]
+    if not objects or (len(values) > 1 and objects < len(items)):
+        return None
+    rows = (_object(item, "item", number) for number, item in enumerate(items, start=1))
+    return rows if fault is None else chain(rows, [_broken(len(items) + 1, *fault)])
+
+
+def json_values(text: str) -> list[Row] | None:
+    """Return the rows of objects that follow each other in any layout; None if that is not what the text is."""
+    values, fault = _values(text)
+    if fault is not None or not all(isinstance(value, dict) for value in values):
+        return None
+    return [_object(value, "item", number) for number, value in enumerate(values, start=1)]
+
+
+def _values(text: str) -> tuple[list[Any], tuple[ValueError | RecursionError, str] | None]:
+    """Return the JSON values in front of the first fault, and that fault with the text from there on."""
+    decoder, values, position = json.JSONDecoder(), list[Any](), _between(text, 0)
+    while position < len(text) or not values:
+        try:
+            value, end = decoder.raw_decode(text, position)
+            following = _between(text, end)
+            # `12abc` is no number and a word.
+            if following == end < len(text) and not isinstance(value, (dict, list)):
+                raise json.JSONDecodeError("Extra data", text, end)
+        except (ValueError, RecursionError) as error:
+            return values, (error, text[position:])
+        values.append(value)
+        position = following
+    return values, None
+
+
+def _between(text: str, position: int) -> int:
+    found = _GAP.match(text, position)
+    return found.end() if found else position
+
+
+def _broken(number: int, error: ValueError | RecursionError, text: str) -> Row:
+    reason = f"item {number} is not valid JSON: {error if isinstance(error, ValueError) else in_words(error)}"
+    return Row("item", number, None, reason, _members(text), text.strip())
 
 
 def _object(value: Any, place: str, number: int) -> Row:

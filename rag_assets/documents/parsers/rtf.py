@@ -8,6 +8,7 @@ from typing import Any
 
 from rag_assets.documents.building import TextBuilder, whole_file
 from rag_assets.documents.model import Document, Record
+from rag_assets.documents.normalize import in_ascii_form
 from rag_assets.documents.parsers.office.properties import real_title
 from rag_assets.documents.parsers.rtf_words import CHARACTERS, CHARSETS, ENTERED, PARAGRAPH_ENDS, SKIPPED
 from rag_assets.errors import ParseError
@@ -25,7 +26,8 @@ def parse_rtf(data: bytes, name: str, content_type: str | None) -> list[Record]:
     Raises:
         ParseError: not RTF.
     """
-    if not data.lstrip().startswith(b"{\\rtf"):
+    data = in_ascii_form(data).lstrip()
+    if not data.startswith(b"{\\rtf"):
         raise ParseError("the file does not begin with {\\rtf: it is no rich text")
     return whole_file(rtf_document(data), name, "the document holds no text")
 
