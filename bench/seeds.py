@@ -73,6 +73,36 @@ def _xlsx() -> bytes:
     )
 
 
+def _xlsb() -> bytes:
+    def text(value: str) -> bytes:
+        return struct.pack("<I", len(value)) + value.encode("utf-16-le")
+
+    def record(kind: int, data: bytes) -> bytes:
+        number = bytes([kind]) if kind < 0x80 else bytes([kind & 0x7F | 0x80, kind >> 7])
+        return number + bytes([len(data)]) + data
+
+    link = f'<Relationship Id="r{{}}" Type="{_RELATIONS}/{{}}" Target="{{}}"/>'
+    links = link.format(1, "worksheet", "sheet1.bin") + link.format(2, "sharedStrings", "strings.bin")
+    cells = (
+        record(0, bytes(17))
+        + record(7, bytes(12))
+        + record(6, struct.pack("<II", 1, 0) + text("Price"))
+        + record(0, struct.pack("<I", 1) + bytes(13))
+        + record(5, struct.pack("<IId", 0, 0, 3.5))
+        + record(176, struct.pack("<4I", 0, 0, 0, 1))
+    )
+    main = "application/vnd.ms-excel.sheet.binary.macroEnabled.main"
+    return zipped(
+        {
+            "[Content_Types].xml": f'{_XML}<Types><Override PartName="/xl/workbook.bin" ContentType="{main}"/></Types>',
+            "xl/workbook.bin": record(156, struct.pack("<II", 0, 1) + text("r1") + text("Prices")),
+            "xl/_rels/workbook.bin.rels": f'{_XML}<Relationships xmlns="{_PACKAGE}">{links}</Relationships>',
+            "xl/sheet1.bin": cells,
+            "xl/strings.bin": record(19, b"\0" + text("Name")),
+        }
+    )
+
+
 def _pptx() -> bytes:
     presentation = (
         f'{_XML}<p:presentation xmlns:p="{_SLIDE}" xmlns:r="{_RELATIONS}"><p:sldIdLst><p:sldId id="256" r:id="r1"/>'
@@ -208,6 +238,7 @@ SEEDS: dict[str, bytes] = {
     "a.png": _png(),
     "a.docx": _docx(),
     "a.xlsx": _xlsx(),
+    "a.xlsb": _xlsb(),
     "a.pptx": _pptx(),
     "a.odt": _odt(),
     "a.epub": _epub(),

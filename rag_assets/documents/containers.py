@@ -58,7 +58,7 @@ def _zip_format(data: bytes) -> str:
 def _ooxml_format(types: bytes, names: dict[str, zipfile.ZipInfo]) -> str:
     main = _MAIN_PART.search(types)
     if main and not main.group(2):
-        return "legacy-office"  # the binary workbook, .xlsb
+        return "xlsb"
     if main:
         return _OOXML[main.group(1).removeprefix(b"ms-").replace(b"excel", b"sheet")[:1]]
     for folder, name in (("word/document.xml", "docx"), ("ppt/presentation.xml", "pptx"), ("xl/workbook.xml", "xlsx")):

@@ -166,9 +166,15 @@ BUILTIN_FORMATS: tuple[Format, ...] = (
         "xls", f"{_PARSERS}.office.xls:parse_xls", frozenset({".xls", ".xlt"}), frozenset({"application/vnd.ms-excel"})
     ),
     Format(
+        "xlsb",
+        f"{_PARSERS}.office.xlsb:parse_xlsb",
+        frozenset({".xlsb"}),
+        frozenset({"application/vnd.ms-excel.sheet.binary.macroenabled.12"}),
+    ),
+    Format(
         "legacy-office",
         f"{_PARSERS}.office.legacy:parse_legacy_office",
-        frozenset({".doc", ".dot", ".ppt", ".pps", ".pot", ".xlsb"}),
+        frozenset({".doc", ".dot", ".ppt", ".pps", ".pot"}),
         frozenset({"application/msword", "application/vnd.ms-powerpoint"}),
     ),
     Format(

@@ -25,7 +25,7 @@ EPUB = {"mimetype": "application/epub+zip", "META-INF/container.xml": "<containe
         (zipped({}), "zip"),
         (docx("")[:100], "zip"),
         (zipped({"[Content_Types].xml": "<Types/>", "word/document.xml": "<x/>"}), "docx"),
-        (zipped({"[Content_Types].xml": BINARY_WORKBOOK}), "legacy-office"),
+        (zipped({"[Content_Types].xml": BINARY_WORKBOOK}), "xlsb"),
         (msg(properties({0x37: "a"})), "msg"),
         (WORKBOOK, "xls"),
         (ole({"WordDocument": b"x"}), "legacy-office"),

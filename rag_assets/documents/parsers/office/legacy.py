@@ -20,7 +20,7 @@ _REASONS = {
     "PowerPoint Document": "the format of PowerPoint 97 to 2003 is not read: save it as .pptx",
 }
 _WORD_FLAGS, _WORD_ENCRYPTED = 10, 0x0100  # of the file's first block (MS-DOC, 2.5.2)
-_NEW_SUFFIX = {".ppt": ".pptx", ".pps": ".pptx", ".pot": ".pptx", ".xlsb": ".xlsx"}
+_NEW_SUFFIX = {".ppt": ".pptx", ".pps": ".pptx", ".pot": ".pptx"}
 
 
 def parse_legacy_office(data: bytes, name: str, content_type: str | None) -> list[Record]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from rag_assets.documents.building import HeadingPath, TextBuilder, whole_file
 from rag_assets.documents.model import Record
@@ -33,30 +34,41 @@ def parse_xlsx(data: bytes, name: str, content_type: str | None) -> list[Record]
     Raises:
         ParseError: damaged, or with a part that is too large.
     """
-    reader = _Workbook(Package(data))
-    for title, path in reader.sheets():
-        reader.read(title, path)
-    facts = core_properties(reader.package)
-    return whole_file(reader.builder.document(content_type=_TYPE, **facts), name, "no sheet holds anything")
+    return Workbook(Package(data)).records(name, _TYPE)
 
 
-class _Workbook:
+class Workbook:
+    """The sheets of a workbook, and what lies over them; how its main parts are written is for a subclass to say."""
+
+    main = "xl/workbook.xml"
+
     def __init__(self, package: Package) -> None:
         self.package = package
         self.builder = TextBuilder()
-        self.path = package.main_part("xl/workbook.xml")
-        self.root = package.xml(self.path)
-        self.since_1904 = attribute(child(self.root, "workbookPr"), "date1904") in ("1", "true")
+        self.path = package.main_part(self.main)
+        self.since_1904, self.tabs = self._book()
         self.strings = list(self._strings())
         self.formats = self._formats()
 
-    def sheets(self) -> Iterator[tuple[str, str]]:
-        """Yield each sheet's name and path, in the order of the tabs."""
+    def records(self, name: str, content_type: str) -> list[Record]:
+        """Return the record of the whole file.
+
+        Raises:
+            ParseError: damaged, or with a part that is too large.
+        """
         relations = self.package.relations(self.path)
-        for sheet in children(child(self.root, "sheets"), "sheet"):
-            relation = relations.get(sheet.get(f"{R}id") or "")
-            if relation is not None:
-                yield sheet.get("name") or "", relation.target
+        for title, key in self.tabs:
+            if key in relations:
+                self.read(title, relations[key].target)
+        facts = core_properties(self.package)
+        return whole_file(self.builder.document(content_type=content_type, **facts), name, "no sheet holds anything")
+
+    def _book(self) -> tuple[bool, list[tuple[str, str]]]:
+        """Return whether days are counted from 1904, and each sheet's name and relation, in the order of the tabs."""
+        root = self.package.xml(self.path)
+        sheets = children(child(root, "sheets"), "sheet")
+        since_1904 = attribute(child(root, "workbookPr"), "date1904") in ("1", "true")
+        return since_1904, [(sheet.get("name") or "", sheet.get(f"{R}id") or "") for sheet in sheets]
 
     def _streamed(self, path: str, *tags: str) -> Iterator[Element]:
         data = self.package.read(path, MAX_STREAMED)
@@ -87,7 +99,7 @@ class _Workbook:
 
     def _rows(self, path: str) -> Iterator[SheetRow]:
         data = self.package.read(path, MAX_STREAMED) or b""
-        merged, number = _Merged(_MERGED.findall(data)), -1
+        merged, number = Merged(_referred(_MERGED.findall(data))), -1
         for element in stream(transitional(data), f"the part {path}", "row"):
             stated = element.get("r") or ""
             number = int(stated) - 1 if stated.isdecimal() else number + 1
@@ -160,12 +172,12 @@ class _Workbook:
         for comment in children(child(root, "commentList"), "comment"):
             number = comment.get("authorId") or ""
             author = authors[int(number)] if number.isdecimal() and int(number) < len(authors) else "unknown"
-            text = " ".join(_rich(child(comment, "text")).split())
-            if text and not author.startswith(_THREAD_COPY):
-                self._comment(comment, author, text)
+            self._comment(comment.get("ref") or "?", author, _rich(child(comment, "text")))
 
-    def _comment(self, comment: Element, author: str, text: str) -> None:
-        self.builder.add("paragraph", f"[Comment by {author} on {comment.get('ref') or '?'}]: {text}")
+    def _comment(self, place: str, author: str, text: str) -> None:
+        text = " ".join(text.split())
+        if text and not author.startswith(_THREAD_COPY):
+            self.builder.add("paragraph", f"[Comment by {author} on {place}]: {text}")
 
     def _threads(self, path: str) -> None:
         people = {}
@@ -175,7 +187,7 @@ class _Workbook:
         for comment in children(self.package.xml(path), "threadedComment"):
             text = whole_text(child(comment, "text"))
             if text:
-                self._comment(comment, people.get(comment.get("personId") or "") or "unknown", text)
+                self._comment(comment.get("ref") or "?", people.get(comment.get("personId") or "") or "unknown", text)
 
 
 def _rich(item: Element | None) -> str:
@@ -194,16 +206,21 @@ def _column(letters: str) -> int:
     return number - 1
 
 
-class _Merged:
+def _referred(references: list[bytes]) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+    for reference in references:
+        ends = [_REFERENCE.fullmatch(part) for part in reference.decode("ascii", "replace").split(":")]
+        if len(ends) == 2 and ends[0] and ends[1]:
+            first, last = ((int(end.group(2)) - 1, _column(end.group(1))) for end in ends if end)
+            yield first, last
+
+
+class Merged:
     """The merged ranges of a sheet, while its rows go by."""
 
-    def __init__(self, references: list[bytes]) -> None:
+    def __init__(self, ranges: Iterable[tuple[tuple[int, int], tuple[int, int]]]) -> None:
         self.ranges: dict[tuple[int, int], tuple[int, int]] = {}  # first (row, column) to last
-        for reference in references[:_MAX_MERGED]:
-            ends = [_REFERENCE.fullmatch(part) for part in reference.decode("ascii", "replace").split(":")]
-            if len(ends) == 2 and ends[0] and ends[1]:
-                first, last = ((int(end.group(2)) - 1, _column(end.group(1))) for end in ends if end)
-                self.ranges[first] = (last[0], min(last[1], first[1] + _MAX_COVERED))
+        for first, last in itertools.islice(ranges, _MAX_MERGED):
+            self.ranges[first] = (last[0], min(last[1], first[1] + _MAX_COVERED))
         self.open: dict[int, tuple[int, int, str]] = {}  # column to (last row, last column, value)
 
     def fill(self, number: int, cells: dict[int, str]) -> dict[int, str]:
