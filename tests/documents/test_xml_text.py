@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import base64
 import time
 
 import pytest
@@ -91,3 +92,63 @@ def test_xml_without_text_is_no_text() -> None:
 def test_a_drawing_gives_its_texts() -> None:
     svg = "<svg xmlns='http://www.w3.org/2000/svg'><title>Plan</title><style>a{}</style><text>Door</text></svg>"
     assert xml(svg, "a.svg").text == "Plan\n\nDoor"
+
+
+RDF = "xmlns:r='http://www.w3.org/1999/02/22-rdf-syntax-ns#' xmlns:x='http://x' xmlns:dc='http://purl.org/dc/elements/1.1/'"
+
+
+def test_rdf_is_what_it_says_of_things() -> None:
+    document = xml(
+        f"<r:RDF {RDF}><r:Description r:about='a.jpg' x:place='Oslo'><x:name><r:Bag><r:li>John</r:li><r:li/>"
+        "<r:li>Jane</r:li></r:Bag></x:name><dc:title><r:Alt><r:li xml:lang='x-default'>Two people</r:li></r:Alt>"
+        "</dc:title><x:note>Taken at noon</x:note></r:Description><r:Description x:place='Bergen'/></r:RDF>"
+    )
+    lines = document.text.split()
+    assert " ".join(lines) == "place: Oslo name: John, Jane Two people Taken at noon place: Bergen"
+
+
+def test_rdf_that_is_a_feed_is_read_as_one() -> None:
+    document = xml(
+        f"<r:RDF {RDF} xmlns='http://purl.org/rss/1.0/'><channel><title>News</title></channel>"
+        "<item><title>First</title><description>short</description></item></r:RDF>"
+    )
+    assert document.text == "News\n\nFirst\n\nshort"
+
+
+@pytest.mark.parametrize(
+    "name", ["metadata", "image", "binary", "graphic", "imagedata", "style", "script", "code", "info"]
+)
+def test_the_text_of_an_element_is_text_whatever_its_name(name: str) -> None:
+    assert "Plain words" in xml(f"<shop><{name}>Plain words</{name}><p>end</p></shop>").text
+    assert "Plain words" in xml(f"<shop><{name} id='1'><label>Plain words</label></{name}><p>end</p></shop>").text
+    assert "Plain words" in xml(f"<{name}>Plain words</{name}>").text
+
+
+def test_bytes_of_pictures_and_where_they_lie_are_no_text() -> None:
+    data = base64.encodebytes(bytes(range(256)) * 4).decode()
+    document = xml(
+        f"<book><p>Seen</p><binary content-type='image/gif'>R0lGODlhAQAB</binary><binary>{data}</binary>"
+        f"<picture>{data.replace(chr(10), '')}</picture><graphic fileref='a.png'/><image href='b.png'/></book>"
+    )
+    assert document.text == "Seen"
+    dna = "ACGT" * 50
+    assert dna in xml(f"<gene><sequence>{dna}</sequence></gene>").text
+
+
+@pytest.mark.parametrize("head", ["", "<!DOCTYPE a SYSTEM 'a.dtd'>", "<?xml version='1.0' encoding='iso-8859-1'?>"])
+def test_entities_that_nobody_declares_are_those_of_html_or_stay_as_written(head: str) -> None:
+    source = f"{head}<a t='&copy;'><p>caf&eacute; &ouml;: ü, a&nbsp;b, &hellip; &foo; &amp;x; &lt;</p></a>"
+    encoding = "iso-8859-1" if "iso" in head else "utf-8"
+    assert xml(source.encode(encoding)).text == "café ö: ü, a b, … &foo; &x; <"
+
+
+def test_declared_entities_comments_and_cdata_stay_what_they_are_beside_undeclared_ones() -> None:
+    source = "<!DOCTYPE a [<!ENTITY eacute 'own'>]><a><!-- &x; --><p>&eacute; &agrave; <![CDATA[&agrave;]]></p></a>"
+    assert xml(source).text == "own à &agrave;"
+
+
+@pytest.mark.parametrize("piece", ["<!--", "<![CDATA[", "<!ENTITY ", "&a", "&a;"])
+def test_marks_without_end_take_no_time(piece: str) -> None:
+    began = time.process_time()
+    parse(f"<a>{piece * 100_000}".encode(), "a.xml")
+    assert time.process_time() - began < 10
