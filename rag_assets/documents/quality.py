@@ -6,6 +6,7 @@
     replacement_characters U+FFFD in `document.text`: each stands for something that could not be decoded
     languages              ISO 639-1 codes found in the text, most frequent first
     form_values, notes     values filled into a PDF's form, and notes on its pages, that are part of the text
+    text_objects_unread    pieces of text that a PDF shows, and that name no character
     pages, pages_without_text, pages_ocr, repeated_lines_dropped, ...   what the parser itself counted
 
 Records of a collection file have only the figures that say something: there is one for each row.

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import io
+from typing import cast
 
 from pypdf import PdfReader, PdfWriter
 from pypdf.generic import (
     ArrayObject,
+    DecodedStreamObject,
     DictionaryObject,
     FloatObject,
     NameObject,
@@ -80,6 +82,71 @@ def annotated(data: bytes, *annotations: dict[str, object], fields: bool = True)
     target = io.BytesIO()
     writer.write(target)
     return target.getvalue()
+
+
+def drawn(content: bytes) -> bytes:
+    """A page with a font /T that draws a square for the code 1, and has no name for it."""
+    writer = PdfWriter(clone_from=PdfReader(io.BytesIO(pdf(content))))
+    square = DecodedStreamObject()
+    square.set_data(b"1000 0 0 0 750 750 d1 0 0 700 700 re f")
+    font: dict[str, object] = {
+        "/Type": "/Font",
+        "/Subtype": "/Type3",
+        "/FontBBox": [0, 0, 750, 750],
+        "/FontMatrix": [0.001, 0, 0, 0.001, 0, 0],
+    }
+    font |= {"/CharProcs": {"/sq": writer._add_object(square)}, "/Encoding": {"/Differences": [1, "/sq"]}}
+    font |= {"/FirstChar": 1, "/LastChar": 1, "/Widths": [1000]}
+    return _with_font(writer, "/T", font)
+
+
+def _with_font(writer: PdfWriter, name: str, font: dict[str, object]) -> bytes:
+    fonts = cast(DictionaryObject, cast(DictionaryObject, writer.pages[0]["/Resources"])["/Font"])
+    fonts[NameObject(name)] = writer._add_object(_object(font))
+    target = io.BytesIO()
+    writer.write(target)
+    return target.getvalue()
+
+
+def vertical(*columns: str, across: str = "", printed_from: int = 260) -> bytes:
+    """Columns of Japanese from right to left, in a font that is not in the file; `across` in one that every viewer has.
+
+    A column may be in pieces, divided by `|`.
+    """
+    shown = [f"BT /F1 10 Tf 20 20 Td ({across}) Tj ET"] if across else []
+    for number, column in enumerate(columns):
+        y = printed_from
+        for piece in column.split("|"):
+            shown.append(f"BT /V 10 Tf {270 - 17 * number} {y} Td <{piece.encode('utf-16-be').hex()}> Tj ET")
+            y -= 10 * len(piece)
+    writer = PdfWriter(clone_from=PdfReader(io.BytesIO(pdf("\n".join(shown).encode()))))
+    descriptor: dict[str, object] = {
+        "/Type": "/FontDescriptor",
+        "/FontName": "/Ryumin-Light",
+        "/Flags": 6,
+        "/FontBBox": [-170, -331, 1024, 903],
+    }
+    descriptor |= {"/ItalicAngle": 0, "/Ascent": 723, "/Descent": -241, "/CapHeight": 709, "/StemV": 69}
+    system: dict[str, object] = {
+        "/Registry": TextStringObject("Adobe"),
+        "/Ordering": TextStringObject("Japan1"),
+        "/Supplement": 2,
+    }
+    inner: dict[str, object] = {
+        "/Type": "/Font",
+        "/Subtype": "/CIDFontType0",
+        "/BaseFont": "/Ryumin-Light",
+        "/DW": 1000,
+    }
+    inner |= {"/CIDSystemInfo": system, "/FontDescriptor": writer._add_object(_object(descriptor))}
+    font: dict[str, object] = {
+        "/Type": "/Font",
+        "/Subtype": "/Type0",
+        "/BaseFont": "/Ryumin-Light",
+        "/Encoding": "/UniJIS-UCS2-V",
+    }
+    font |= {"/DescendantFonts": [writer._add_object(_object(inner))]}
+    return _with_font(writer, "/V", font)
 
 
 def _object(value: object) -> PdfObject:

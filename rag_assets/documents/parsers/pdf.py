@@ -25,6 +25,7 @@ from rag_assets.documents.normalize import normalize
 from rag_assets.documents.parsers.pdf_filled import Added, Place, additions, with_additions
 from rag_assets.documents.parsers.pdf_hyphens import BREAK, without_line_breaks
 from rag_assets.documents.parsers.pdf_layout import Line, Page, drop_repeated, parts_of, with_paragraphs
+from rag_assets.documents.parsers.pdf_objects import readable_objects
 from rag_assets.documents.parsers.pdf_overprint import printed_once
 from rag_assets.documents.quality import figures
 from rag_assets.documents.reasons import in_words
@@ -55,11 +56,13 @@ class _Pages:
     unread: int = 0
     by_ocr: int = 0
     ocr_error: str = ""
+    objects_unread: int = 0  # text objects that show something and gave no character
     places: list[list[Place | None]] = field(default_factory=list)  # of the lines of each page
     added: list[list[Added]] = field(default_factory=list)  # to each page
 
     def take(self, page: pdfium.PdfPage) -> None:
-        lines, places = _lines(page)
+        lines, places, unread = _lines(page)
+        self.objects_unread += unread
         self.added.append(additions(page))
         self.pages.append(lines)
         self.places.append(places)
@@ -102,6 +105,7 @@ def parse_pdf(data: bytes, name: str, content_type: str | None) -> list[Record]:
     notes, values = (sum(one.is_note is kind for page in found.added for one in page) for kind in (True, False))
     counts |= {"notes": notes} if notes else {}
     counts |= {"form_values": values} if values else {}
+    counts |= {"text_objects_unread": found.objects_unread} if found.objects_unread else {}
     counts |= {"pages_ocr_failed": empty} if found.ocr_error else {}
     document: Document = builder.document(
         title=normalize(found.title).strip(), content_type="application/pdf", metadata=figures(None, **counts)
@@ -160,28 +164,39 @@ def _on_page(document: pdfium.PdfDocument, index: int, read: Callable[[Any], Any
         page.close()
 
 
-def _lines(page: pdfium.PdfPage) -> tuple[Page, list[Place | None]]:
+def _lines(page: pdfium.PdfPage) -> tuple[Page, list[Place | None], int]:
+    objects = readable_objects(page)
     text_page = page.get_textpage()
     try:
         text = text_page.get_text_range(errors="replace")
-        # Characters without a code are left out of the text: their places no longer tell which is which.
-        sized = len(text) == text_page.count_chars()
-        lines: Page = []
-        places: list[Place | None] = []
-        blank, above = False, 0.0
-        for match in _LINE.finditer(text):
-            if is_blank(match[0]):
-                blank = bool(lines)
-                continue
-            size, place = _extent(text_page, match) if sized else (0.0, None)
-            places.append(place)
-            line = printed_once(text_page, match[0], match.start()) if sized else match[0]
-            space = above - place.top if place and size and above else 0.0
-            lines.append(Line(_SOFT_BREAK.sub("", _LINE_BREAK.sub(BREAK, line)), size, space, blank))
-            blank, above = False, place.bottom if place else 0.0
-        return with_paragraphs(lines), places
+        unread = objects.unread(text_page, text)
+        columns = objects.columns_read(text_page)
+        if columns:
+            blank_before = itertools.chain([False], map(is_blank, columns))
+            lines = [Line(text, apart=b) for text, b in zip(columns, blank_before, strict=False) if not is_blank(text)]
+            return lines, [None] * len(lines), unread
+        return *_lines_across(text_page, text), unread
     finally:
         text_page.close()
+
+
+def _lines_across(text_page: pdfium.PdfTextPage, text: str) -> tuple[Page, list[Place | None]]:
+    # Characters without a code are left out of the text: their places no longer tell which is which.
+    sized = len(text) == text_page.count_chars()
+    lines: Page = []
+    places: list[Place | None] = []
+    blank, above = False, 0.0
+    for match in _LINE.finditer(text):
+        if is_blank(match[0]):
+            blank = bool(lines)
+            continue
+        size, place = _extent(text_page, match) if sized else (0.0, None)
+        places.append(place)
+        line = printed_once(text_page, match[0], match.start()) if sized else match[0]
+        space = above - place.top if place and size and above else 0.0
+        lines.append(Line(_SOFT_BREAK.sub("", _LINE_BREAK.sub(BREAK, line)), size, space, blank))
+        blank, above = False, place.bottom if place else 0.0
+    return with_paragraphs(lines), places
 
 
 def _extent(text_page: pdfium.PdfTextPage, line: re.Match[str]) -> tuple[float, Place | None]:
