@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from tokenizers import Tokenizer
 
+from rag_assets.chunking.plain import read_as_text
 from rag_assets.errors import TokenizerUnavailable
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ class HuggingFaceCounter:
     """Counts with a tokenizer of the `tokenizers` library."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
+        read_as_text(tokenizer)
         tokenizer.no_padding()
         tokenizer.no_truncation()
         self._tokenizer = tokenizer

@@ -21,7 +21,6 @@ TEXTS = [
     "日本語の検索テスト 🙂 \u200b",
     "a much longer text about invoices, refunds and delivery dates. " * 20,
     "def f(x):\n\treturn x  # twice\n",
-    "</s> <unk>",
 ]
 texts = st.text(st.characters(codec="utf-8"), min_size=1).filter(lambda text: text.strip() != "")
 

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
+from rag_assets.chunking.plain import read_as_text
 from rag_assets.embedding.check import check_texts
 from rag_assets.embedding.profiles import EmbeddingProfile
 from rag_assets.embedding.protocol import NOBODY, Caller, Embedded, Embedder, Usage
@@ -134,6 +135,7 @@ def _load(name: str, device: str) -> _Loaded:
     """One copy of the weights in a process, however many profiles use them."""
     model = find_model(name, lambda source, local: _construct(name, source, usable_device(device), local))
     dimensions = model.get_embedding_dimension() or len(model.encode("size", show_progress_bar=False))
+    read_as_text(model.tokenizer)
     loaded = _Loaded(model, _plain_tokenizer(name, model), dimensions)
     end_between_passes(loaded.lock)
     return loaded
@@ -175,6 +177,7 @@ def _plain_tokenizer(name: str, model: SentenceTransformer) -> Tokenizer:
     if not isinstance(own, Tokenizer):
         raise EmbeddingError(f"{name} has no fast tokenizer, and without one its windows cannot be counted")
     copy = Tokenizer.from_str(own.to_str())
+    read_as_text(copy)
     copy.no_truncation()
     copy.no_padding()
     return copy

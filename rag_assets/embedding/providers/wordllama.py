@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from safetensors import safe_open
 from tokenizers import Tokenizer
 
+from rag_assets.chunking.plain import read_as_text
 from rag_assets.embedding.check import check_texts, checked
 from rag_assets.embedding.models import WORDLLAMA_MAX_TOKENS
 from rag_assets.embedding.profiles import EmbeddingProfile
@@ -108,6 +109,7 @@ def _package_folder() -> Path:
 def load_tokenizer() -> Tokenizer:
     """The model's tokenizer, without padding or truncation; one per process."""
     tokenizer = Tokenizer.from_file(str(_package_folder() / "tokenizers" / "l2_supercat_tokenizer_config.json"))
+    read_as_text(tokenizer)
     tokenizer.no_padding()
     tokenizer.no_truncation()
     return tokenizer

@@ -12,6 +12,7 @@ from functools import cache
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+from rag_assets.chunking.plain import read_as_text
 from rag_assets.embedding.protocol import Caller
 from rag_assets.embedding.providers.local import end_between_passes, usable_device, without_progress_bars
 from rag_assets.embedding.providers.local_weights import check_installed, find_model
@@ -135,4 +136,5 @@ def _construct(name: str, source: str, device: str, local: bool) -> CrossEncoder
             raise EmbeddingError(f"{name} could not be loaded from {source}: {error}") from error
     if model.num_labels != 1:
         raise EmbeddingError(f"{name} says {model.num_labels} numbers of a passage: a reranker says one")
+    read_as_text(model.tokenizer)
     return model
