@@ -52,7 +52,7 @@ def text_ranks(
     collection: Collection, url: str, partition: str
 ) -> dict[str, tuple[list[float], list[float], dict[str, float]]]:
     """Any word, ordered by ts_rank(…, 1), over the product's own tsvector and GIN index, as superuser."""
-    from rag_assets.store.lexical import lexical_text
+    from rag_assets.terms import NEWEST, prepare
 
     statement = (
         "WITH q AS (SELECT string_agg(quote_literal(lexeme), ' | ')::tsquery AS words "
@@ -67,7 +67,7 @@ def text_ranks(
         for warm in (True, False):
             for query, text in list(collection.queries.items())[: 20 if warm else None]:
                 started = time.perf_counter()
-                rows = connection.execute(statement, {"text": lexical_text(text)}).fetchall()
+                rows = connection.execute(statement, {"text": prepare(text, NEWEST)}).fetchall()
                 if not warm:
                     total.append(1000 * (time.perf_counter() - started))
                     run[query] = list(dict.fromkeys(row[0] for row in rows))

@@ -269,18 +269,18 @@ INSERT INTO rag.profile_specs (name, spec, spec_hash) VALUES (%(name)s, %(spec)s
 ON CONFLICT (name) DO NOTHING
 
 -- list_specs --
--- The catalogue, or one profile of it.
-SELECT spec FROM rag.profile_specs
+-- The catalogue, or one profile of it; those that say nothing of terms have the first version.
+SELECT '{"terms": 1}' || spec FROM rag.profile_specs
 WHERE %(name)s::text IS NULL OR name = %(name)s ORDER BY created_at, name
 
 -- add_built_profile --
 -- Unless the space has a profile of this name that is not retired.
 INSERT INTO rag.embedding_profiles (
     knowledge_space_id, tenant_id, bot_id, name, provider, model, dimensions, distance_metric,
-    task_instruction, normalized, chunking, index, lexical, options, spec_hash)
+    task_instruction, normalized, chunking, index, lexical, options, terms, spec_hash)
 VALUES (
     %(space)s, %(tenant)s, %(bot)s, %(name)s, %(provider)s, %(model)s, %(dimensions)s, %(distance_metric)s,
-    %(task_instruction)s, %(normalized)s, %(chunking)s, %(index)s, %(lexical)s, %(options)s, %(spec_hash)s)
+    %(task_instruction)s, %(normalized)s, %(chunking)s, %(index)s, %(lexical)s, %(options)s, %(terms)s, %(spec_hash)s)
 ON CONFLICT (knowledge_space_id, name) WHERE status <> 'retired' DO NOTHING
 
 -- add_index_state --
@@ -1757,9 +1757,9 @@ WHERE c.id = %(chunk)s AND c.tenant_id = %(tenant)s AND c.bot_id = %(bot)s
   AND c.citation ->> 'version' = s.checksum AND s.status NOT IN ('deleted', 'forgotten')
 ORDER BY c.embedding_profile_id LIMIT 1
 
--- language_of_space --
--- The text search configuration of the active profile, or of the newest where none is active.
-SELECT p.lexical ->> 'language'
+-- analysis_of_space --
+-- How the active profile makes words of names, or the newest where none is active.
+SELECT p.lexical ->> 'language' AS language, p.terms
 FROM rag.knowledge_spaces k JOIN rag.embedding_profiles p ON p.knowledge_space_id = k.id
 WHERE k.id = %(space)s
 ORDER BY p.id = k.active_profile_id DESC NULLS LAST, p.status <> 'retired' DESC, p.id DESC LIMIT 1
@@ -1814,7 +1814,9 @@ WHERE t.tenant_id = %(tenant)s AND t.bot_id = %(bot)s
   AND (%(like)s::text IS NULL
        OR strpos(lower(concat_ws(' ', t.subject, t.predicate, t.object)), lower(%(like)s)) > 0)
   AND (%(entity)s::text IS NULL
-       OR rag.entity_id(to_tsvector(t.language::regconfig, %(entity_text)s), %(entity)s) IN (t.subject_id, t.object_id))
+       OR EXISTS (
+           SELECT FROM unnest(%(entity_texts)s::text[]) AS entity (words)
+           WHERE rag.entity_id(to_tsvector(t.language::regconfig, words), %(entity)s) IN (t.subject_id, t.object_id)))
 ORDER BY s.external_id, t.start_at, t.id LIMIT %(limit)s
 
 -- entity_names --

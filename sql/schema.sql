@@ -114,9 +114,11 @@ CREATE TABLE rag.embedding_profiles (
     origin text,
     last_error text,
     last_error_at timestamp with time zone,
+    terms smallint DEFAULT 1 NOT NULL,
     CONSTRAINT embedding_profiles_dimensions_check CHECK (((dimensions >= 1) AND (dimensions <= 4000))),
     CONSTRAINT embedding_profiles_distance_metric_check CHECK ((distance_metric = ANY (ARRAY['cosine'::text, 'ip'::text, 'l2'::text]))),
-    CONSTRAINT embedding_profiles_status_check CHECK ((status = ANY (ARRAY['building'::text, 'ready'::text, 'active'::text, 'retired'::text])))
+    CONSTRAINT embedding_profiles_status_check CHECK ((status = ANY (ARRAY['building'::text, 'ready'::text, 'active'::text, 'retired'::text]))),
+    CONSTRAINT embedding_profiles_terms_check CHECK ((terms > 0))
 );
 
 ALTER TABLE ONLY rag.embedding_profiles FORCE ROW LEVEL SECURITY;

@@ -65,7 +65,7 @@ def list_profiles(as_json: Json = False) -> CommandResult:
         errors = _last_errors(database)
 
     def show(console: Console) -> None:
-        table = Table("profile", "model", "dimensions", "metric", "chunks", "language", "index")
+        table = Table("profile", "model", "dimensions", "metric", "chunks", "language", "terms", "index")
         for profile in profiles:
             table.add_row(*_cells(profile))
         console.print(table)
@@ -199,6 +199,7 @@ def _cells(profile: EmbeddingProfile) -> tuple[str, ...]:
         profile.distance_metric,
         _chunking_text(profile.chunking),
         profile.lexical.language,
+        str(profile.terms),
         _index_text(profile),
     )
 
@@ -218,7 +219,7 @@ def _show_profile(
     console: Console, profile: EmbeddingProfile, weights: Mapping[str, Sequence[Mapping[str, Any]]]
 ) -> None:
     table = Table(show_header=False, box=None)
-    names = ("profile", "model", "dimensions", "metric", "chunks", "language", "index")
+    names = ("profile", "model", "dimensions", "metric", "chunks", "language", "terms", "index")
     for name, cell in zip(names, _cells(profile), strict=True):
         table.add_row(name, cell)
     for kind, text in profile.task_instruction.items():

@@ -19,6 +19,7 @@ from rag_assets.embedding.origins import Origin, origin_of
 from rag_assets.errors import InvalidProfile
 from rag_assets.faults import faults_of
 from rag_assets.keys import check_key
+from rag_assets.terms import FIRST, TermsVersion
 
 EMBEDDING_CODE_VERSION = 1  # raise it when our own code makes another vector from the same text
 CHUNKING_CODE_VERSION = 1  # raise it when the chunker draws other boundaries in the same text
@@ -173,6 +174,7 @@ class EmbeddingProfile(_Frozen):
     index: IndexSpec = IndexSpec()
     lexical: LexicalSpec = LexicalSpec()
     options: ProviderOptions = ProviderOptions()
+    terms: TermsVersion = FIRST
 
     @field_validator("name")
     @classmethod
@@ -207,8 +209,10 @@ class EmbeddingProfile(_Frozen):
     @property
     def spec_hash(self) -> str:
         """Hex SHA-256 over all but the name: equal exactly where chunks, vectors and index would be equal."""
-        spec = self.model_dump(mode="json", exclude={"name", "options"})
-        # Options that are left alone are left out, so that a profile keeps its hash when a new one is thought of.
+        spec = self.model_dump(mode="json", exclude={"name", "options", "terms"})
+        # What is left alone is left out, so that a profile keeps its hash when a new option is thought of.
+        if self.terms != FIRST:
+            spec["terms"] = self.terms
         if options := self.options.model_dump(mode="json", exclude_defaults=True):
             spec["options"] = options
         return _digest([EMBEDDING_CODE_VERSION, CHUNKING_CODE_VERSION, spec])

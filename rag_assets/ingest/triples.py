@@ -17,8 +17,8 @@ from rag_assets.store.triples import (
     Place,
     SourceText,
     Triple,
+    analysis_of_space,
     analyze_triples,
-    language_of_space,
     place_of_chunk,
     texts_of_sources,
     write_triples,
@@ -53,8 +53,8 @@ def import_triples(
     """
     with database.work(tenant, bot) as connection:
         space = spaces_of(connection, tenant, bot)[0]
-        language = language_of_space(connection, space)
-        if language is None:
+        analysis = analysis_of_space(connection, space)
+        if analysis is None:
             raise UsageError(
                 f"{tenant}/{bot} knows nothing yet that triples could stand in; first: "
                 f"rag ingest PATH --tenant {tenant} --bot {bot}"
@@ -62,7 +62,7 @@ def import_triples(
         report = ImportReport()
         placed = list(_placed(connection, space, read_triples(Path(file)), report))
         with connection.transaction(force_rollback=dry_run):
-            report.written = write_triples(connection, space, language, placed)
+            report.written = write_triples(connection, space, analysis, placed)
     report.unchanged = len(placed) - report.written
     if not dry_run:
         analyze_triples(database, report.written)

@@ -19,7 +19,7 @@ from rag_assets.retrieval.protocol import Retriever, SteppedRetriever, checked, 
 from rag_assets.retrieval.results import Retrieval, RetrievalResult
 from rag_assets.retrieval.scope import RetrievalScope
 from rag_assets.retrieval.steps import Steps
-from rag_assets.store.lexical import lexical_text
+from rag_assets.terms import prepare
 
 
 class DiverseRetriever(SteppedRetriever):
@@ -62,7 +62,7 @@ class DiverseRetriever(SteppedRetriever):
         query, top_k, filters = checked(query, scope, top_k, filters)
         found = yield from steps_of(self._retriever, query, scope, max(self._k_in, top_k), filters)
         started = time.perf_counter()
-        words = [lexical_text(one.content).lower().split() for one in found]
+        words = [prepare(one.content, scope.profile.terms).lower().split() for one in found]
         unlike = _unlike(words, self._near)
         chosen, left_out = self._chosen(found.results, words, unlike, top_k)
         took = 1000 * (time.perf_counter() - started)

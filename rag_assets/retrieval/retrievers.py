@@ -18,7 +18,6 @@ from rag_assets.retrieval.scope import RetrievalScope
 from rag_assets.retrieval.spaces import in_each_space
 from rag_assets.retrieval.steps import Steps, ask, embed
 from rag_assets.store.database import Database, require_database
-from rag_assets.store.lexical import lexical_text
 from rag_assets.store.profiles import to_profile
 from rag_assets.store.search import (
     Fusion,
@@ -29,6 +28,7 @@ from rag_assets.store.search import (
     searched_spec,
 )
 from rag_assets.store.weights import DEFAULT_WEIGHT
+from rag_assets.terms import prepare
 
 
 class _PostgresRetriever(SteppedRetriever):
@@ -90,7 +90,7 @@ class _PostgresRetriever(SteppedRetriever):
         request = SearchRequest(
             mode=mode,
             vector=embedding.vectors[0] if embedding else None,
-            text=lexical_text(query) if mode != "dense" else "",
+            text=prepare(query, scope.profile.terms) if mode != "dense" else "",
             top_k=top_k,
             candidates=max(self._candidates, top_k),
             dense_weight=self._weight(scope),

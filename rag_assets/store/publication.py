@@ -21,11 +21,11 @@ from psycopg import Cursor, sql
 from rag_assets.errors import SourceError
 from rag_assets.store.database import Connection, Database
 from rag_assets.store.failures import first_line
-from rag_assets.store.lexical import lexical_text
 from rag_assets.store.profiles import BuiltProfile, complete_profile
 from rag_assets.store.sql import query, scalar, scalars
 from rag_assets.store.tenants import Space
-from rag_assets.store.triples import Place, Triple, write_triples
+from rag_assets.store.triples import Analysis, Place, Triple, write_triples
+from rag_assets.terms import TermsVersion, prepare
 
 _SAMPLE = 200  # chunks whose mean length stands for all of a fresh profile
 
@@ -126,7 +126,7 @@ class Publisher:
             private = {str(source) for source in transaction.scalars("private_sources")}
             counted = [text for source, text in texts if source not in private] or [text for _, text in texts]
             step = max(1, len(counted) // _SAMPLE)
-            sample = [lexical_text(text) for text in counted[::step]]
+            sample = [prepare(text, self._built.profile.terms) for text in counted[::step]]
             length = transaction.scalar("sample_length", texts=sample)
             transaction.execute("set_average_length", length=float(length or 1))
 
@@ -195,7 +195,7 @@ def _publish(transaction: _Transaction, versions: Sequence[StagedVersion], built
     )
     live = [version for version in versions if version.source_id in current]
     sources = [version.source_id for version in live]
-    _copy(transaction.connection, live)
+    _copy(transaction.connection, live, built.profile.terms)
     length = transaction.scalar("average_length")
     transaction.execute("delete_chunks_of_sources", sources=sources)
     inserted = transaction.execute("insert_staged_chunks", sources=sources, length=length or 1.0)
@@ -203,7 +203,8 @@ def _publish(transaction: _Transaction, versions: Sequence[StagedVersion], built
         transaction.execute("clear_extracted_triples", sources=sources)
         triples = [triple for version in live for triple in version.triples]
         space = Space(built.space_id, built.tenant, built.bot, None)
-        write_triples(transaction.connection, space, built.profile.lexical.language, triples, built.id)
+        analysis = Analysis(built.profile.lexical.language, built.profile.terms)
+        write_triples(transaction.connection, space, analysis, triples, built.id)
     transaction.execute(
         "publish_sources",
         sources=sources,
@@ -217,7 +218,7 @@ def _publish(transaction: _Transaction, versions: Sequence[StagedVersion], built
     return Published(len(live), inserted.rowcount, len(versions) - len(live))
 
 
-def _copy(connection: Connection, versions: Sequence[StagedVersion]) -> None:
+def _copy(connection: Connection, versions: Sequence[StagedVersion], terms: TermsVersion) -> None:
     connection.execute(query("staged_chunks_table"))
     with connection.cursor().copy(query("copy_staged_chunks")) as copy:
         copy.set_types(["uuid", "uuid", "int4", "text", "text", "int4", "text", "text", "vector"])
@@ -229,7 +230,7 @@ def _copy(connection: Connection, versions: Sequence[StagedVersion]) -> None:
                         version.source_id,
                         chunk.chunk_index,
                         chunk.content,
-                        lexical_text(chunk.content if chunk.words is None else chunk.words),
+                        prepare(chunk.content if chunk.words is None else chunk.words, terms),
                         chunk.token_count,
                         chunk.citation,
                         chunk.metadata,

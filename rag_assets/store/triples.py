@@ -18,11 +18,11 @@ from rag_assets.embedding.protocol import Usage
 from rag_assets.sources.secrets import without_secrets
 from rag_assets.store.cache import TRIPLES, count_usage
 from rag_assets.store.database import Connection, Database
-from rag_assets.store.lexical import lexical_text
 from rag_assets.store.search import SearchRow
 from rag_assets.store.sql import first_row, query, rows, scalar, scalars
 from rag_assets.store.statements import Statement
 from rag_assets.store.tenants import Space
+from rag_assets.terms import TermsVersion, prepare, versions
 
 _LOOKUP = 2000  # hashes in one query
 MAX_NAME_CHARS = 500  # of a subject, a predicate or an object
@@ -46,6 +46,14 @@ class Place:
     checksum: str
     start: int
     end: int
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """How names become words: the text search configuration, and the version of terms."""
+
+    language: str
+    terms: TermsVersion
 
 
 @dataclass(frozen=True)
@@ -156,7 +164,7 @@ class TripleAnswers:
 
 @dataclass(frozen=True)
 class GraphRequest:
-    """What rag.graph_search is asked: `text` as `lexical_text` prepared it, at most `max_hops` (1 to 5) triples from an
+    """What rag.graph_search is asked: `text` as `prepare_any` prepared it, at most `max_hops` (1 to 5) triples from an
     entity that the query names, and of each length the best `beam` (1 to 100) paths."""
 
     text: str
@@ -190,16 +198,15 @@ def place_of_chunk(connection: Connection, space: Space, chunk: UUID) -> Place |
     return first_row(connection, class_row(Place), query("place_of_chunk"), values)
 
 
-def language_of_space(connection: Connection, space: Space) -> str | None:
-    """The text search configuration of the bot's profile; None where it has none yet."""
-    found: str | None = scalar(connection, query("language_of_space"), {"space": space.id})
-    return found
+def analysis_of_space(connection: Connection, space: Space) -> Analysis | None:
+    """How the bot's profile makes words of names; None where it has no profile yet."""
+    return first_row(connection, class_row(Analysis), query("analysis_of_space"), {"space": space.id})
 
 
 def write_triples(
     connection: Connection,
     space: Space,
-    language: str,
+    analysis: Analysis,
     triples: Sequence[tuple[Triple, Place]],
     profile: int | None = None,
 ) -> int:
@@ -213,8 +220,10 @@ def write_triples(
         for one, place in triples:
             names = (one.subject, one.predicate, one.object)
             where = (place.source_id, place.checksum, place.start, place.end)
-            copy.write_row((*where, *names, *map(lexical_text, names), one.confidence))
-    values = {"space": space.id, "tenant": space.tenant, "bot": space.bot, "profile": profile, "language": language}
+            words = (prepare(name, analysis.terms) for name in names)
+            copy.write_row((*where, *names, *words, one.confidence))
+    values = {"space": space.id, "tenant": space.tenant, "bot": space.bot, "profile": profile}
+    values["language"] = analysis.language
     return connection.execute(query("insert_staged_triples"), values).rowcount
 
 
@@ -241,7 +250,7 @@ def list_triples(
         **_of(space, sources),
         "like": like,
         "entity": entity,
-        "entity_text": None if entity is None else lexical_text(entity),
+        "entity_texts": [] if entity is None else [prepare(entity, version) for version in versions()],
         "limit": limit,
     }
     return rows(connection, class_row(StoredTriple), query("list_triples"), values)

@@ -16,9 +16,9 @@ from psycopg.types.json import Jsonb
 
 from rag_assets.documents.normalize import clean_json
 from rag_assets.store.database import Connection, as_array
-from rag_assets.store.lexical import lexical_text
 from rag_assets.store.profiles import BuiltProfile
 from rag_assets.store.sql import first_row, query, rows, scalars
+from rag_assets.terms import prepare
 
 DEFAULT_WEIGHT = 0.5  # of meaning, where none was tuned or found
 
@@ -129,7 +129,7 @@ def terms_of_texts(
 def _terms(
     connection: Connection, built: BuiltProfile, texts: Sequence[str], name: str, values: Mapping[str, Any]
 ) -> list[dict[int, float]]:
-    words = [lexical_text(text) for text in texts]
+    words = [prepare(text, built.profile.terms) for text in texts]
     asked = {**values, "language": built.profile.lexical.language, "texts": words}
     return [_weights(text) for text in scalars(connection, query(name), asked)]
 

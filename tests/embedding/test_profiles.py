@@ -3,9 +3,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import psycopg
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from psycopg.types.json import Jsonb
 from pydantic import ValidationError
 
 from rag_assets.chunking import ChunkingSpec
@@ -17,6 +19,9 @@ from rag_assets.embedding.profiles import (
     make_profile,
 )
 from rag_assets.errors import InvalidKey, InvalidProfile
+from rag_assets.store.database import Database
+from rag_assets.store.profiles import get_spec
+from rag_assets.terms import FIRST
 
 HASH: dict[str, Any] = {"name": "p", "provider": "hash", "model": "hash", "dimensions": 64}
 
@@ -64,6 +69,7 @@ def test_profiles_share_a_spec_hash_exactly_when_only_their_names_differ(
         {"index": {"m": 17}},
         {"index": {"exact_below": 1}},
         {"lexical": {"language": "german"}},
+        {"terms": 2},
     ],
 )
 def test_every_field_but_the_name_changes_the_spec_hash(change: dict[str, Any]) -> None:
@@ -81,6 +87,19 @@ def test_the_model_key_depends_on_what_decides_a_vector_and_on_nothing_else() ->
 
 def test_the_keys_do_not_change_from_one_process_or_release_to_the_next() -> None:
     assert BUILTIN_PROFILES["static-256"].model_key == "wordllama:l2_supercat_256:256:1e89216cd751"
+
+
+def test_a_profile_that_says_nothing_of_terms_keeps_its_hash_and_is_read_with_the_first_version(
+    database: Database,
+) -> None:
+    first = make_profile(**HASH, terms=FIRST)
+    assert first.spec_hash == "89ab409296fca6d6ebcbfe594d7685fbbbfddde7f4213a82ea26c856127bad34"
+    with psycopg.connect(database.url) as owner:
+        spec = {name: value for name, value in first.model_dump(mode="json").items() if name != "terms"}
+        values = (first.name, Jsonb(spec), first.spec_hash)
+        owner.execute("INSERT INTO rag.profile_specs (name, spec, spec_hash) VALUES (%s, %s, %s)", values)
+    with database.work() as connection:
+        assert get_spec(connection, first.name) == first
 
 
 @given(st.text(max_size=4), st.text(max_size=4), st.text(max_size=4), st.text(max_size=4))

@@ -17,8 +17,8 @@ from rag_assets.embedding.profiles import LexicalSpec, make_profile
 from rag_assets.ingest.run import ingest
 from rag_assets.retrieval import DenseRetriever, HybridRetriever, LexicalRetriever, open_scope
 from rag_assets.store.database import Database
-from rag_assets.store.lexical import lexical_text
 from rag_assets.store.profiles import add_spec
+from rag_assets.terms import prepare
 from tests.support.corpora import Corpus
 from tests.support.worlds import ingested
 
@@ -328,7 +328,9 @@ def test_bug_58_a_megabyte_of_distinct_words_is_stored_and_found(
 
 def test_bug_58_words_past_the_bound_do_not_make_a_text_unstorable(corpus: Corpus) -> None:
     words = [f"{n:064x}" for n in range(20_000)]
-    (size,) = corpus.as_superuser("SELECT length(to_tsvector('simple', %s))", lexical_text(" ".join(words)))[0]
+    (size,) = corpus.as_superuser(
+        "SELECT length(to_tsvector('simple', %s))", prepare(" ".join(words), corpus.profile.terms)
+    )[0]
     assert 0 < size <= 12_000
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg import sql
 
 from rag_assets.errors import UsageError
 from rag_assets.retrieval import LexicalRetriever, open_scope
@@ -100,11 +101,17 @@ def test_two_keys_of_one_id_are_told_apart(database: Database) -> None:
         scope_keys.add_scope_key(database, replace(KEY, secret=bytes(32)))
 
 
-def test_policies_are_changed_while_somebody_reads_for_long_and_nobody_waits_for_it(database: Database) -> None:
-    migration = (bundled("sql") / "migrations" / "0046.scopes-once.sql").read_text()
+@pytest.mark.parametrize(
+    ("name", "table"), [("0046.scopes-once", "knowledge_sources"), ("0047.terms", "embedding_profiles")]
+)
+def test_a_table_is_changed_while_somebody_reads_for_long_and_nobody_waits_for_it(
+    database: Database, name: str, table: str
+) -> None:
+    migration = (bundled("sql") / "migrations" / f"{name}.sql").read_text()
+    read_all = sql.SQL("SELECT count(*) FROM rag.{}").format(sql.Identifier(table))
     waits: list[float] = []
     with psycopg.connect(database.url) as reader, psycopg.connect(database.url, autocommit=True) as other:
-        reader.execute("SELECT count(*) FROM rag.knowledge_sources")  # and keeps the lock of it
+        reader.execute(read_all)  # and keeps the lock of it
 
         def migrate() -> None:
             with database.connect("owner", autocommit=True) as owner:
@@ -116,7 +123,7 @@ def test_policies_are_changed_while_somebody_reads_for_long_and_nobody_waits_for
         while time.monotonic() < until:
             started = time.monotonic()
             other.execute("SET lock_timeout = '1s'")
-            other.execute("SELECT count(*) FROM rag.knowledge_sources")
+            other.execute(read_all)
             waits.append(time.monotonic() - started)
         assert migrating.is_alive()
         reader.rollback()

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from rag_assets.store.lexical import MAX_TOKEN_CHARS, MAX_TOKENS, lexical_text
+from rag_assets.terms.version1 import MAX_TOKEN_CHARS, MAX_TOKENS, prepare
 
 ANY_TEXT = st.text(st.characters(), max_size=300)
 
 
 def terms(text: str) -> set[str]:
-    return {word.lower() for word in lexical_text(text).split()}
+    return {word.lower() for word in prepare(text).split()}
 
 
 @given(ANY_TEXT)
@@ -22,7 +22,7 @@ def terms(text: str) -> set[str]:
 @example("''\\\"& | ! <-> :* ( )")
 @settings(max_examples=300, deadline=None)
 def test_any_text_becomes_words_and_single_blanks(text: str) -> None:
-    prepared = lexical_text(text)
+    prepared = prepare(text)
     assert prepared == " ".join(prepared.split())
     for mark in "'\"\\&|!<>:*()-,;@#\0":
         assert mark not in prepared
@@ -31,14 +31,14 @@ def test_any_text_becomes_words_and_single_blanks(text: str) -> None:
 @given(st.text(st.sampled_from("aB1-_./:'’日本かกहि\u0301 ,&|!()"), max_size=80))
 @settings(max_examples=300, deadline=None)
 def test_no_word_is_lost_when_a_text_goes_through_twice(text: str) -> None:
-    assert terms(text) <= terms(lexical_text(text))
+    assert terms(text) <= terms(prepare(text))
 
 
 def test_the_number_of_words_and_their_length_are_bounded() -> None:
-    many = lexical_text(" ".join(f"w{n}" for n in range(3 * MAX_TOKENS))).split()
+    many = prepare(" ".join(f"w{n}" for n in range(3 * MAX_TOKENS))).split()
     assert len(many) == MAX_TOKENS
     for giant in ("x" * 10**6, "x1" * 10**5, "a-" * 10**5, "é" * 10**5, "日" * 10**5, "aB" * 10**5):
-        words = lexical_text(giant).split()
+        words = prepare(giant).split()
         assert len(words) <= MAX_TOKENS
         assert max(map(len, words)) <= MAX_TOKEN_CHARS
 
@@ -72,20 +72,20 @@ def test_the_whole_identifier_is_a_word_too_so_that_the_exact_one_ranks_first(co
     [("dog,cat", "dog cat"), ("What's your policy?", "What s your policy"), ("a & b | c !", "a b c"), ("(x)", "x")],
 )
 def test_bug_59_punctuation_is_a_blank(left: str, right: str) -> None:
-    assert lexical_text(left).split() == lexical_text(right).split()
+    assert prepare(left).split() == prepare(right).split()
 
 
 def test_bug_63_scripts_without_blanks_become_pairs_of_characters() -> None:
-    assert lexical_text("日本語の検索").split() == ["日本", "本語", "語の", "の検", "検索"]
-    assert lexical_text("水").split() == ["水"]
-    assert lexical_text("検索API v2").split()[:2] == ["検索", "API"]
+    assert prepare("日本語の検索").split() == ["日本", "本語", "語の", "の検", "検索"]
+    assert prepare("水").split() == ["水"]
+    assert prepare("検索API v2").split()[:2] == ["検索", "API"]
     assert {"กา", "าร"} <= terms("การค้นหา")
 
 
 @pytest.mark.parametrize("word", ["हिन्दी", "الْعَرَبِيَّة", "தமிழ்", "cafe\u0301", "עִבְרִית", "Straße", "naïve", "Ελληνικά"])
 def test_marks_do_not_cut_a_word(word: str) -> None:
-    assert lexical_text(f"({word}),").split() == [word]
+    assert prepare(f"({word}),").split() == [word]
 
 
 def test_a_text_of_punctuation_holds_no_word() -> None:
-    assert lexical_text("!!! ... -- '' & | <-> \\") == ""
+    assert prepare("!!! ... -- '' & | <-> \\") == ""

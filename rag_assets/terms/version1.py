@@ -1,8 +1,5 @@
-"""Text analysis for lexical search: what Postgres' own parser cannot be asked to do.
-
-The same function prepares documents and queries, so both meet on the same lexemes. Its output is plain
-words separated by blanks; Postgres then stems them with the profile's text search configuration.
-"""
+"""The first version of terms: words, codes with their parts, and bigrams of scripts without blanks. What it makes of a
+text never changes, because profiles were published with it."""
 
 from __future__ import annotations
 
@@ -33,7 +30,7 @@ _JOINT = re.compile(r"[-_./:]")
 _IS_UNSPACED = re.compile(rf"[{_UNSPACED}]")
 
 
-def lexical_text(text: str) -> str:
+def prepare(text: str) -> str:
     """Return `text` as blank-separated words for `to_tsvector`.
 
     - `SKU-1234`, `CVE-2026-2332`, `snake_case`, `camelCase`, `a/b.py` become their parts plus the whole,
