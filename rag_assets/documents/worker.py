@@ -19,7 +19,7 @@ import threading
 import time
 from dataclasses import dataclass
 
-from rag_assets.documents import ocr
+from rag_assets.documents import ocr, tools
 from rag_assets.documents.building import failed
 from rag_assets.documents.formats import Format
 from rag_assets.documents.model import Record
@@ -96,6 +96,7 @@ def _exactly(requests: io.BufferedReader, count: int) -> bytes:
 
 def _answer(task: ParseTask, data: bytes) -> bytes:
     signal.setitimer(signal.ITIMER_REAL, task.seconds + _ALARM_GRACE)
+    tools.allow(task.seconds)
     try:
         if task.setup is not None:
             install(pickle.loads(task.setup))  # nosec B301: as above
