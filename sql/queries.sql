@@ -1256,6 +1256,10 @@ SELECT * FROM rag.search_space(
     %(mode)s, %(vector)s::vector, %(text)s, %(top_k)s, %(copies)s, %(candidates)s, %(dense_weight)s, %(fusion)s,
     %(filters)s, %(exact)s)
 
+-- words_read_as --
+-- What the search before, in the same transaction, looked for beside words that no text has.
+SELECT nullif(current_setting('rag.read_as', true), '')::jsonb AS read_as
+
 -- blocks_of_texts --
 -- The blocks of texts, and which section each is of: a section is a heading and the blocks below it, up to the next
 -- heading. Of a text that is known by its pages alone these are the parts.

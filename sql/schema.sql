@@ -41,10 +41,20 @@ CREATE TYPE rag.lexical_query AS (
 	essential tsquery,
 	weights public.sparsevec,
 	best_possible double precision,
-	best_without_essential double precision
+	best_without_essential double precision,
+	unknown text[]
 );
 
 ALTER TYPE rag.lexical_query OWNER TO rag_owner;
+
+CREATE TYPE rag.near_word AS (
+	asked text,
+	word text,
+	lexeme text,
+	chunk_count bigint
+);
+
+ALTER TYPE rag.near_word OWNER TO rag_owner;
 
 CREATE TYPE rag.passage AS (
 	chunk_id uuid,
@@ -141,21 +151,29 @@ $$;
 
 ALTER FUNCTION rag.analyse_graph_query(profile rag.embedding_profiles, query_text text) OWNER TO rag_search;
 
-CREATE FUNCTION rag.analyse_query(profile_id bigint, config regconfig, query_text text) RETURNS rag.lexical_query
+CREATE FUNCTION rag.analyse_query(profile_id bigint, config regconfig, query_text text, near rag.near_word[] DEFAULT '{}'::rag.near_word[]) RETURNS rag.lexical_query
     LANGUAGE sql STABLE
     AS $$
-    WITH terms AS (
-        SELECT q.lexeme,
-               cardinality(q.positions) * ln(1 + (n.chunks - n.df + 0.5) / (n.df + 0.5)) AS weight,
-               n.df > 0.02 * n.chunks AS frequent
+    WITH asked AS (
+        SELECT q.lexeme, cardinality(q.positions) AS times, coalesce(s.chunk_count, 0) AS df,
+               greatest(i.chunks_at_statistics, s.chunk_count, 1) AS chunks
         FROM unnest(to_tsvector(config, query_text)) q
         LEFT JOIN rag.lexeme_stats s ON s.embedding_profile_id = profile_id AND s.lexeme = q.lexeme
         LEFT JOIN rag.index_state i ON i.embedding_profile_id = profile_id
-        CROSS JOIN LATERAL (
-            SELECT coalesce(s.chunk_count, 0) AS df,
-                   greatest(i.chunks_at_statistics, s.chunk_count, 1) AS chunks
-        ) n
-        ORDER BY weight DESC, q.lexeme
+    ), meant AS (
+        SELECT a.lexeme, a.times, a.chunks, a.df = 0 AS is_unknown, 1.0 AS share,
+               coalesce((SELECT min(n.chunk_count) FROM unnest(near) n WHERE n.asked = a.lexeme), a.df) AS df
+        FROM asked a
+        UNION ALL
+        SELECT n.lexeme, max(a.times), max(a.chunks), false, 0.7, max(n.chunk_count)
+        FROM unnest(near) n JOIN asked a ON a.lexeme = n.asked
+        WHERE n.lexeme NOT IN (SELECT lexeme FROM asked)
+        GROUP BY n.lexeme
+    ), terms AS (
+        SELECT lexeme, is_unknown, share * times * ln(1 + (chunks - df + 0.5) / (df + 0.5)) AS weight,
+               df > 0.02 * chunks AS frequent
+        FROM meant
+        ORDER BY weight DESC, lexeme
         LIMIT 1000
     ), split AS (
         SELECT *,
@@ -170,12 +188,36 @@ CREATE FUNCTION rag.analyse_query(profile_id bigint, config regconfig, query_tex
         (SELECT ('{' || string_agg(term || ':' || weight::real, ',') || '}/1000000000')::sparsevec
          FROM (SELECT rag.term_id(lexeme) AS term, sum(weight) AS weight FROM split GROUP BY 1) w),
         2.2 * sum(weight),
-        coalesce(2.2 * sum(weight) FILTER (WHERE skipped), 0)
+        coalesce(2.2 * sum(weight) FILTER (WHERE skipped), 0),
+        array_agg(lexeme) FILTER (WHERE is_unknown)
     )::rag.lexical_query
     FROM split
 $$;
 
-ALTER FUNCTION rag.analyse_query(profile_id bigint, config regconfig, query_text text) OWNER TO rag_search;
+ALTER FUNCTION rag.analyse_query(profile_id bigint, config regconfig, query_text text, near rag.near_word[]) OWNER TO rag_search;
+
+CREATE FUNCTION rag.analysed(profile rag.embedding_profiles, query_text text) RETURNS rag.lexical_query
+    LANGUAGE plpgsql STABLE
+    AS $$
+DECLARE
+    config regconfig := (profile.lexical ->> 'language')::regconfig;
+    meant rag.lexical_query := rag.analyse_query(profile.id, config, query_text);
+    near rag.near_word[];
+BEGIN
+    IF profile.terms > 1 AND meant.unknown IS NOT NULL THEN
+        near := rag.near_words(profile, query_text, meant.unknown);
+    END IF;
+    PERFORM set_config('rag.read_as', coalesce((
+        SELECT jsonb_object_agg(word, lexemes) FROM (
+            SELECT word, jsonb_agg(lexeme) AS lexemes FROM unnest(near) GROUP BY word
+        ) words)::text, ''), true);
+    IF near IS NOT NULL THEN
+        meant := rag.analyse_query(profile.id, config, query_text, near);
+    END IF;
+    RETURN meant;
+END $$;
+
+ALTER FUNCTION rag.analysed(profile rag.embedding_profiles, query_text text) OWNER TO rag_search;
 
 CREATE FUNCTION rag.as_number(value text) RETURNS numeric
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -670,6 +712,12 @@ END $$;
 
 ALTER FUNCTION rag.lead_sources() OWNER TO rag_owner;
 
+CREATE FUNCTION rag.letters_for(word text) RETURNS text[]
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    RETURN ARRAY(SELECT DISTINCT letter.letter FROM unnest(string_to_array((CASE WHEN (letters_for.word ~ '[a-z]'::text) THEN 'abcdefghijklmnopqrstuvwxyz'::text WHEN (letters_for.word ~ '[а-я]'::text) THEN 'абвгдежзийклмнопрстуфхцчшщъыьэюя'::text WHEN (letters_for.word ~ '[α-ω]'::text) THEN 'αβγδεζηθικλμνξοπρστυφχψω'::text WHEN (letters_for.word ~ '[א-ת]'::text) THEN 'אבגדהוזחטיךכלםמןנסעףפץצקרשת'::text WHEN (letters_for.word ~ '[ء-ي]'::text) THEN 'ءآأؤإئابةتثجحخدذرزسشصضطظعغفقكلمنهوىي'::text ELSE ''::text END || letters_for.word), NULL::text)) letter(letter));
+
+ALTER FUNCTION rag.letters_for(word text) OWNER TO rag_owner;
+
 CREATE FUNCTION rag.lexical_candidates(profile rag.embedding_profiles, query rag.lexical_query, how_many integer, source_condition text) RETURNS rag.candidates
     LANGUAGE plpgsql STABLE
     SET enable_seqscan TO 'off'
@@ -815,6 +863,38 @@ END $_$;
 
 ALTER FUNCTION rag.named_entities(profile rag.embedding_profiles, query rag.graph_query, beam integer, condition text) OWNER TO rag_search;
 
+CREATE FUNCTION rag.near_words(profile rag.embedding_profiles, query_text text, unknown text[]) RETURNS rag.near_word[]
+    LANGUAGE plpgsql STABLE
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    AS $_$
+DECLARE
+    config regconfig := (profile.lexical ->> 'language')::regconfig;
+    words rag.near_word[];
+    found rag.near_word[];
+BEGIN
+    SELECT array_agg(ROW(asked, word, NULL, NULL)::rag.near_word) INTO words FROM (
+        SELECT DISTINCT ON (lexeme) lexeme AS asked, word, place
+        FROM unnest(string_to_array(lower(query_text), ' ')) WITH ORDINALITY AS w (word, place),
+             LATERAL unnest(tsvector_to_array(to_tsvector(config, word))) lexeme
+        WHERE word ~ '^[[:alpha:]]{4,24}$' AND lexeme = ANY (unknown)
+        ORDER BY lexeme, place
+    ) meant;
+    SELECT array_agg(ROW(w.asked, w.word, near.lexeme, near.chunk_count)::rag.near_word) INTO found
+    FROM unnest(words[1:3]) w
+    CROSS JOIN LATERAL (
+        SELECT s.lexeme, s.chunk_count
+        FROM rag.lexeme_stats s
+        WHERE s.embedding_profile_id = profile.id
+          AND s.lexeme = ANY (tsvector_to_array(to_tsvector(config, array_to_string(rag.one_edit_away(w.word), ' '))))
+        ORDER BY left(s.lexeme, 1) = left(w.asked, 1) DESC, s.chunk_count DESC, s.lexeme
+        LIMIT 2
+    ) near;
+    RETURN found;
+END $_$;
+
+ALTER FUNCTION rag.near_words(profile rag.embedding_profiles, query_text text, unknown text[]) OWNER TO rag_search;
+
 CREATE FUNCTION rag.next_hop(query rag.graph_query, paths rag.path[], beam integer, condition text) RETURNS rag.path[]
     LANGUAGE plpgsql STABLE
     SET enable_seqscan TO 'off'
@@ -876,6 +956,24 @@ BEGIN
 END $$;
 
 ALTER FUNCTION rag.note_corpus_change() OWNER TO rag_owner;
+
+CREATE FUNCTION rag.one_edit_away(word text) RETURNS text[]
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    AS $$
+    WITH letters AS MATERIALIZED (
+        SELECT letter FROM unnest(rag.letters_for(word)) letter
+    ), cuts AS MATERIALIZED (
+        SELECT left(word, n) AS head, substr(word, n + 1) AS tail FROM generate_series(0, length(word)) n
+    )
+    SELECT array_agg(DISTINCT near) FROM (
+        SELECT head || substr(tail, 2) AS near FROM cuts WHERE tail <> ''
+        UNION ALL SELECT head || substr(tail, 2, 1) || left(tail, 1) || substr(tail, 3) FROM cuts WHERE length(tail) > 1
+        UNION ALL SELECT head || letter || substr(tail, 2) FROM cuts, letters WHERE tail <> ''
+        UNION ALL SELECT head || letter || tail FROM cuts, letters
+    ) edits WHERE near <> word
+$$;
+
+ALTER FUNCTION rag.one_edit_away(word text) OWNER TO rag_owner;
 
 CREATE FUNCTION rag.passages_of(profile rag.embedding_profiles, ranking rag.ranking, also_at jsonb[], top_k integer, source_condition text, copies boolean) RETURNS rag.passages
     LANGUAGE plpgsql STABLE
@@ -1265,7 +1363,7 @@ BEGIN
         dense := rag.dense_candidates(profile, query_vector, depth, source_condition, exact);
     END IF;
     IF mode <> 'dense' THEN
-        query := rag.analyse_query(profile.id, (profile.lexical ->> 'language')::regconfig, query_text);
+        query := rag.analysed(profile, query_text);
         IF query.every_term IS NOT NULL THEN
             lexical := rag.lexical_candidates(profile, query, depth, source_condition);
         END IF;
@@ -3046,8 +3144,10 @@ GRANT SELECT ON TABLE rag.embedding_profiles TO rag_search;
 
 REVOKE ALL ON FUNCTION rag.analyse_graph_query(profile rag.embedding_profiles, query_text text) FROM PUBLIC;
 
-REVOKE ALL ON FUNCTION rag.analyse_query(profile_id bigint, config regconfig, query_text text) FROM PUBLIC;
-GRANT ALL ON FUNCTION rag.analyse_query(profile_id bigint, config regconfig, query_text text) TO rag_ingest;
+REVOKE ALL ON FUNCTION rag.analyse_query(profile_id bigint, config regconfig, query_text text, near rag.near_word[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION rag.analyse_query(profile_id bigint, config regconfig, query_text text, near rag.near_word[]) TO rag_ingest;
+
+REVOKE ALL ON FUNCTION rag.analysed(profile rag.embedding_profiles, query_text text) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION rag.check_search(mode text, query_vector public.vector, query_text text, top_k integer, copies boolean, candidates integer, dense_weight double precision, fusion text, filters jsonb, exact boolean) FROM PUBLIC;
 GRANT ALL ON FUNCTION rag.check_search(mode text, query_vector public.vector, query_text text, top_k integer, copies boolean, candidates integer, dense_weight double precision, fusion text, filters jsonb, exact boolean) TO rag_search;
@@ -3090,6 +3190,8 @@ REVOKE ALL ON FUNCTION rag.lexical_candidates(profile rag.embedding_profiles, qu
 REVOKE ALL ON FUNCTION rag.listed_texts(is_dense boolean, profile rag.embedding_profiles, query_vector public.vector, query rag.lexical_query, depth integer, source_condition text, exact boolean, at_least integer) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION rag.named_entities(profile rag.embedding_profiles, query rag.graph_query, beam integer, condition text) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION rag.near_words(profile rag.embedding_profiles, query_text text, unknown text[]) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION rag.next_hop(query rag.graph_query, paths rag.path[], beam integer, condition text) FROM PUBLIC;
 

@@ -173,9 +173,11 @@ def _path_text(path: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _stages(found: Retrieval) -> list[str]:
-    """What a stage has left out, or could not do, without making the answer a degraded one."""
+    """What a stage has left out, read otherwise, or could not do, without making the answer a degraded one."""
     said = []
     for step in found.trace:
+        for word, near in step.get("read_as", {}).items():
+            said.append(f"words: no text has {word!r}; also looked for, and counted less: {', '.join(near)}")
         if (error := step.get("error")) and str(error) not in (found.degraded or ""):
             said.append(f"{step['stage']}: {error}")
         if step.get("stage") == "rerank" and step.get("dropped"):

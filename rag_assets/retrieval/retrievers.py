@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, get_args
 
 from rag_assets.documents.blank import is_blank
@@ -26,6 +27,7 @@ from rag_assets.store.search import (
     SearchRow,
     search_statement,
     searched_spec,
+    words_read_as,
 )
 from rag_assets.store.weights import DEFAULT_WEIGHT
 from rag_assets.terms import prepare
@@ -98,16 +100,17 @@ class _PostgresRetriever(SteppedRetriever):
             filters=filters,
             copies=self._copies,
         )
-        rows = yield from searching(scope, request)
+        found = yield from searching(scope, request)
         ended = time.perf_counter()
         timings = {
             "embed": 1000 * (embedded - started),
             "search": 1000 * (ended - embedded),
             "total": 1000 * (ended - started),
         }
-        results = tuple(to_result(row) for row in rows)
+        results = tuple(to_result(row) for row in found.rows)
         usage = embedding.usage if embedding else None
-        return Retrieval(results, timings, degraded, usage, rung="full" if mode == self.mode else "words")
+        trace = ({"stage": "words", "read_as": found.read_as},) if found.read_as else ()
+        return Retrieval(results, timings, degraded, usage, trace, "full" if mode == self.mode else "words")
 
     def _weight(self, scope: RetrievalScope) -> float:
         given = (weight for weight in (self._dense_weight, scope.dense_weight) if weight is not None)
@@ -152,17 +155,26 @@ RETRIEVERS: Mapping[Mode, type[_PostgresRetriever]] = {
 }
 
 
-def searching(scope: RetrievalScope, request: SearchRequest) -> Steps[list[SearchRow]]:
-    """The rows of a search, if the query was embedded by the model of the profile that was searched."""
+@dataclass(frozen=True)
+class Searched:
+    """The rows of a search, and by each word of the query that no text has the lexemes that were looked for as well."""
+
+    rows: Sequence[SearchRow]
+    read_as: Mapping[str, Sequence[str]]
+
+
+def searching(scope: RetrievalScope, request: SearchRequest) -> Steps[Searched]:
+    """What a search finds, if the query was embedded by the model of the profile that was searched."""
     try:
-        specs, rows = yield from ask(scope.settings, searched_spec(scope.profile_id), search_statement(request))
+        specs, rows, told = yield from ask(
+            scope.settings, searched_spec(scope.profile_id), search_statement(request), words_read_as()
+        )
     except DatabaseFailed:  # a vector of another length, perhaps
         (specs,) = yield from ask(scope.settings, searched_spec(scope.profile_id))
         require_same_profile(scope, specs)
         raise
     require_same_profile(scope, specs)
-    found: list[SearchRow] = rows
-    return found
+    return Searched(rows, told[0].read_as or {})
 
 
 def require_same_profile(scope: RetrievalScope, rows: Sequence[Any]) -> None:

@@ -67,6 +67,7 @@ def merged(
         took.timings_ms,
         first.degraded or second.degraded,
         took.usage,
+        (*first.trace, *(step for step in second.trace if step not in first.trace)),
         rung=best_rung(first.rung, second.rung),
     )
 

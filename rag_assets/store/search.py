@@ -90,6 +90,12 @@ def search_statement(request: SearchRequest) -> Statement:
     return Statement(query("search"), values | {"filters": Jsonb(dict(request.filters))}, class_row(SearchRow))
 
 
+def words_read_as() -> Statement:
+    """After a search of the same transaction: one row, whose `read_as` has by each word of the query that no text has
+    the lexemes that were looked for as well; None where there were none."""
+    return Statement(query("words_read_as"))
+
+
 def searched_spec(profile_id: int) -> Statement:
     """What the profile is; its row, with the columns of the profile as `spec`, is missing where the scope may not see
     it."""

@@ -50,7 +50,7 @@ class PostgresStore:
             "dense", check_vector(vector, scope.profile), "", check_whole(top_k, "top_k", MAX_TOP_K),
             filters=check_filters(filters), exact=self._exact, copies=True,
         )  # fmt: skip
-        return [to_result(row) for row in drive(self._database, searching(scope, request))]
+        return [to_result(row) for row in drive(self._database, searching(scope, request)).rows]
 
     def count(self, scope: RetrievalScope) -> int:
         """See `VectorStore.count`."""
