@@ -14,11 +14,12 @@ from rag_assets.commands.bars import shown
 from rag_assets.commands.chunking import parse_chunking
 from rag_assets.commands.inspect_html import page
 from rag_assets.commands.inspected import Inspected, inspect_files
-from rag_assets.commands.options import Json
+from rag_assets.commands.options import Encoding, Json
 from rag_assets.commands.shell import CommandResult, note, printable
 from rag_assets.documents.model import Chunk
 from rag_assets.documents.names import spoken_key
 from rag_assets.errors import UsageError
+from rag_assets.ingest.roots import check_encoding
 from rag_assets.printing import counted
 from rag_assets.settings import load_settings
 
@@ -38,6 +39,7 @@ def inspect(
     html: Annotated[
         Path | None, typer.Option(metavar="OUT", help="Write a page that shows the text with its chunks.")
     ] = None,
+    encoding: Encoding = None,
     as_json: Json = False,
 ) -> CommandResult:
     """Show what the parser sees in files, and where chunks begin and end. Needs no database.
@@ -45,11 +47,13 @@ def inspect(
     A file that cannot be read is listed as failed, with the reason, and the exit code stays 0.
     """
     spec = parse_chunking(chunking)
+    if encoding is not None:
+        check_encoding(encoding)
     load_settings()  # a wrong one is told before anything is read
     if html is not None and html.is_dir():
         raise UsageError(f"--html names a file to write, and {html} is a folder")
     with shown(silent=as_json, kept="nothing was written"):
-        found = inspect_files(files, spec)
+        found = inspect_files(files, spec, encoding)
     if html is not None:
         html.parent.mkdir(parents=True, exist_ok=True)
         html.write_text(page(found, spec), encoding="utf-8")

@@ -26,13 +26,16 @@ class Inspected:
     chunks: tuple[Chunk, ...] = ()
 
 
-def inspect_files(names: Iterable[str], spec: ChunkingSpec) -> list[Inspected]:
-    """Read and cut files, folders and addresses; what cannot be read is among the results, with the reason."""
+def inspect_files(names: Iterable[str], spec: ChunkingSpec, encoding: str | None = None) -> list[Inspected]:
+    """Read and cut files, folders and addresses; what cannot be read is among the results, with the reason.
+
+    `encoding` is that of text which does not say its own.
+    """
     found: list[Inspected] = []
     listed = list(_listed(names))
     with stage("read", len(listed)) as bar:
         for file in listed:
-            found += _inspect(file, spec) if not isinstance(file, Inspected) else [file]
+            found += _inspect(file, spec, encoding) if not isinstance(file, Inspected) else [file]
             bar.advance(1)
     return found
 
@@ -63,13 +66,13 @@ def _unread(name: str, reason: str) -> Inspected:
     return Inspected(name, Record("", name, "failed", error=reason), None)
 
 
-def _inspect(file: SourceFile, spec: ChunkingSpec) -> list[Inspected]:
+def _inspect(file: SourceFile, spec: ChunkingSpec, encoding: str | None) -> list[Inspected]:
     name = file.path_in_root
     try:
         content = read_content(file)
     except (RagError, OSError) as error:
         return [_unread(name, str(error))]
-    records = parse_file(content.data, name, content.content_type)
+    records = parse_file(content.data, name, content.content_type, encoding=encoding)
     return [
         _cut(f"{name}#{record.key}" if record.key else name, record, content.content_type, spec) for record in records
     ]

@@ -48,31 +48,35 @@ _BOOTSTRAP = (
 )
 
 
-def parse_file(data: bytes, name: str, content_type: str | None = None) -> list[Record]:
+def parse_file(data: bytes, name: str, content_type: str | None = None, *, encoding: str | None = None) -> list[Record]:
     """Return the records of one file like `registry.parse`, and a failed one for whatever is wrong with the file.
+
+    `encoding` is that of text which does not say its own.
 
     Raises:
         InvalidArgument: names the argument that is of the wrong kind.
         UsageError: a setting has a wrong value.
         ParserUnavailable: no worker process could be started; nothing is known about the file.
     """
-    _check(data, name, content_type)
+    _check(data, name, content_type, encoding)
     name = normalize(name)
     try:
         if _runs_here(data, name, content_type):
-            return registry.parse(data, name, content_type)
+            return registry.parse(data, name, content_type, encoding)
     except SourceError as error:
         return [failed("", name, str(error))]
-    return _pool.parse(data, ParseTask(name, content_type, _limits().seconds))
+    return _pool.parse(data, ParseTask(name, content_type, _limits().seconds, encoding))
 
 
-def _check(data: object, name: object, content_type: object) -> None:
+def _check(data: object, name: object, content_type: object, encoding: object) -> None:
     if not isinstance(data, bytes | bytearray | memoryview):
         raise InvalidArgument(f"data must be bytes, got {type(data).__name__}", "data")
     if not isinstance(name, str):
         raise InvalidArgument(f"name must be a string, got {name!r}", "name")
     if content_type is not None and not isinstance(content_type, str):
         raise InvalidArgument(f"content_type must be a string or None, got {content_type!r}", "content_type")
+    if encoding is not None and not isinstance(encoding, str):
+        raise InvalidArgument(f"encoding must be a string or None, got {encoding!r}", "encoding")
 
 
 def close_workers() -> None:

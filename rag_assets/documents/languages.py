@@ -51,7 +51,7 @@ _SCRIPT = {name: re.compile(f"[{letters}]") for name, letters in _SCRIPTS.items(
 _BEYOND_LATIN = re.compile("[\u0370-\u1dff\u2e80-\ufaff\ufb1d-\ufeff]")
 _WORD = re.compile(r"[^\W\d_]+")
 
-_SMALL_WORDS = {
+_WORDS = {
     "en": "the of and to in is that for it with as was on are be this by from or at an have not which you we but has "
     "if can will your all they their so he his her my one about what when there these more than been were may",
     "de": "der die das und ist in den von zu mit sich des auf für nicht ein eine dem im als auch es an werden aus wird",
@@ -78,12 +78,21 @@ _SMALL_WORDS = {
     "lt": "ir yra kad į iš su ne tai kaip bet o buvo nuo už apie dėl per po jo savo taip arba ar gali šio",
     "ca": "el la els les de i en que un una és per amb del no se al com més o però són aquest ha va dels",
 }
+SMALL_WORDS = {language: frozenset(words.split()) for language, words in _WORDS.items()}
+# What each language in Latin letters has beside A to Z, small: letters of its alphabet and of its common loans.
+LETTERS = {
+    "en": "éèêëïñöü", "de": "äöüßé", "fr": "àâæçéèêëîïôœùûüÿ", "es": "áéíóúüñªº", "it": "àèéìíîòóùú",
+    "pt": "áâãàçéêíóôõúüªº", "nl": "áéëèêíïóöúü", "sv": "åäöé", "da": "æøåé", "nb": "æøåéèêòôâó",
+    "fi": "äöåšž", "is": "áðéíóúýþæö", "pl": "ąćęłńóśźż", "cs": "áčďéěíňóřšťúůýž", "sk": "áäčďéíĺľňóôŕšťúýž",
+    "sl": "čšž", "hr": "čćđšž", "hu": "áéíóöőúüű", "ro": "ăâîșțşţ", "sq": "çë", "tr": "çğıi̇öşüâî", "id": "é",
+    "et": "äöõüšž", "lv": "āčēģīķļņōŗšūž", "lt": "ąčęėįšųūž", "ca": "àçèéíïòóúü·",
+}  # fmt: skip
 
 
 def _by_word() -> dict[str, tuple[str, ...]]:
     found: dict[str, tuple[str, ...]] = {}
-    for language, words in _SMALL_WORDS.items():
-        for word in set(words.split()):
+    for language, words in SMALL_WORDS.items():
+        for word in words:
             found[word] = (*found.get(word, ()), language)
     return found
 

@@ -4,6 +4,9 @@
     characters_in          code points after decoding, where the parser decodes text (HTML, Markdown, ...)
     characters_out         code points of `document.text`
     replacement_characters U+FFFD in `document.text`: each stands for something that could not be decoded
+    encoding               what the text was decoded from, where that is not UTF-8
+    encoding_guessed       true where nobody has said so, and
+    encoding_evidence      how many characters that are not ASCII it was guessed from
     languages              ISO 639-1 codes found in the text, most frequent first
     form_values, notes     values filled into a PDF's form, and notes on its pages, that are part of the text
     text_objects_unread    pieces of text that a PDF shows, and that name no character
@@ -18,6 +21,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from rag_assets.documents.decoding import Reading
 from rag_assets.documents.languages import detect
 from rag_assets.documents.model import Document, Record
 from rag_assets.errors import ParseError
@@ -57,24 +61,33 @@ def refuse_inflated(records: Iterable[Record], bytes_in: int) -> None:
         )
 
 
-def with_quality(record: Record, bytes_in: int) -> Record:
-    """Return the record with its quality figures, and with the language of its text where no file says it."""
+def with_quality(record: Record, bytes_in: int, read: Reading) -> Record:
+    """Return the record with its quality figures, and with the language of its text where no file says it; `read` says
+    how the file was decoded."""
     document = record.document
     if record.status != "ready" or document is None:
         return record
     replaced = document.text.count(_REPLACEMENT)
+    # A file inside this one has been decoded by itself, and of a row in ASCII any encoding makes the same.
+    found = _encoding(read) if not record.part and not document.text.isascii() else {}
     if record.key:
-        return _with(record, document, {"replacement_characters": replaced}) if replaced else record
-    found: dict[str, Any] = {
-        "bytes_in": bytes_in,
-        "characters_out": len(document.text),
-        "replacement_characters": replaced,
-    }
+        found |= {"replacement_characters": replaced} if replaced else {}
+        return _with(record, document, found) if found else record
+    found |= {"bytes_in": bytes_in, "characters_out": len(document.text), "replacement_characters": replaced}
     if not _is_code(document):
         languages = detect(document.text)
         found["languages"] = list(languages.all)
         document = replace(document, language=document.language or languages.main)
     return _with(record, document, found)
+
+
+def _encoding(read: Reading) -> dict[str, Any]:
+    if not read.encodings:
+        return {}
+    found: dict[str, Any] = {"encoding": ", ".join(sorted(read.encodings))}
+    if read.guesses:
+        found |= {"encoding_guessed": True, "encoding_evidence": min(read.guesses.values())}
+    return found
 
 
 def _with(record: Record, document: Document, found: Mapping[str, Any]) -> Record:

@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 
 from rag_assets.documents.building import failed
 from rag_assets.documents.containers import container_format
+from rag_assets.documents.decoding import reading
 from rag_assets.documents.formats import BUILTIN_FORMATS, Format, Parser
 from rag_assets.documents.given import checked
 from rag_assets.documents.model import Record
-from rag_assets.documents.names import is_bare, is_target, is_web, media_type, suffix
+from rag_assets.documents.names import charset, is_bare, is_target, is_web, media_type, suffix
 from rag_assets.documents.normalize import normalize
 from rag_assets.documents.parsers.text import CODE_NAMES
 from rag_assets.documents.quality import refuse_inflated, with_quality
@@ -128,10 +129,11 @@ def supported_suffixes() -> tuple[str, ...]:
     return tuple(sorted(_registry.by_suffix))
 
 
-def parse(data: bytes, name: str, content_type: str | None = None) -> list[Record]:
+def parse(data: bytes, name: str, content_type: str | None = None, encoding: str | None = None) -> list[Record]:
     """Return the records of one file: at least one, and failed ones instead of an exception.
 
-    `name` is a file name, path or URI; `content_type` a Content-Type header, if one came with the bytes.
+    `name` is a file name, path or URI; `content_type` a Content-Type header, if one came with the bytes; `encoding`
+    that of text which does not say its own.
     The parser runs in this process: see `isolated.parse_file` for files from strangers.
 
     Raises:
@@ -145,9 +147,11 @@ def parse(data: bytes, name: str, content_type: str | None = None) -> list[Recor
     if kind:
         return [_not_text(name, f"it is {kind}, not {chosen.name}")]
     try:
-        records = chosen.load()(data, name, content_type)
-        if chosen in _registry.added:
-            records = checked(records, chosen.name)
+        with reading(encoding) as read:
+            if chosen in _registry.added:
+                records = checked(chosen.load()(data, name, _with_charset(content_type, read.stated)), chosen.name)
+            else:
+                records = chosen.load()(data, name, content_type)
         refuse_inflated(records, len(data))
     except ParseError as error:
         return [_not_text(name, str(error)) if chosen.name == "text" else failed("", name, str(error))]
@@ -160,7 +164,14 @@ def parse(data: bytes, name: str, content_type: str | None = None) -> list[Recor
         return [failed("", name, f"the {chosen.name} parser failed: {in_words(error)}")]
     if not records:
         return [Record(key="", name=name, status="no_text", error="the file holds no records")]
-    return [with_quality(record, len(data)) for record in records]
+    return [with_quality(record, len(data), read) for record in records]
+
+
+def _with_charset(content_type: str | None, encoding: str | None) -> str | None:
+    """The type with the encoding that a root was told, which a parser of somebody else's learns in no other way."""
+    if encoding is None or charset(content_type):
+        return content_type
+    return f"{media_type(content_type) or 'application/octet-stream'}; charset={encoding}"
 
 
 def _not_text(name: str, reason: str) -> Record:

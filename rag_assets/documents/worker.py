@@ -53,6 +53,7 @@ class ParseTask:
     name: str
     content_type: str | None
     seconds: float
+    encoding: str | None = None
     setup: bytes | None = None
 
 
@@ -100,7 +101,7 @@ def _answer(task: ParseTask, data: bytes) -> bytes:
     try:
         if task.setup is not None:
             install(pickle.loads(task.setup))  # nosec B301: as above
-        return pickle.dumps(parse(data, task.name, task.content_type), protocol=5)
+        return pickle.dumps(parse(data, task.name, task.content_type, task.encoding), protocol=5)
     except SourceError as error:
         return _failure(task, str(error))
     except MemoryError:

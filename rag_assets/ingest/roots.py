@@ -54,7 +54,7 @@ def checked_options(changes: Mapping[str, Any]) -> dict[str, Any]:
         UsageError: names the first that cannot be.
     """
     if (encoding := changes.get("encoding")) is not None:
-        _check_encoding(encoding)
+        check_encoding(encoding)
     try:
         patterns_of(RootOptions.model_validate(dict(changes)))
     except ValidationError as error:
@@ -63,7 +63,8 @@ def checked_options(changes: Mapping[str, Any]) -> dict[str, Any]:
     return dict(changes)
 
 
-def _check_encoding(name: str) -> None:
+def check_encoding(name: str) -> None:
+    """Raises UsageError where Python makes no text of bytes by that name, with the one that may be meant."""
     if not _is_encoding(name):
         known = {alias.replace("_", "-") for names in aliases.items() for alias in names if _is_encoding(alias)}
         way_out = "Known are utf-8, cp1252, gb18030 and what else Python knows"

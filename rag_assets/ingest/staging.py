@@ -11,7 +11,7 @@ from rag_assets.documents.building import failed
 from rag_assets.documents.checksum import bytes_checksum, document_checksum
 from rag_assets.documents.isolated import parse_file
 from rag_assets.documents.model import Record
-from rag_assets.documents.names import NOINDEX_META, ORIGIN, charset, is_web, media_type, part_name, spoken_key
+from rag_assets.documents.names import NOINDEX_META, ORIGIN, is_web, part_name, spoken_key
 from rag_assets.documents.page_signature import signature_of
 from rag_assets.documents.reasons import readable
 from rag_assets.documents.registry import PARSER_VERSION
@@ -53,7 +53,7 @@ def read_file(file: SourceFile, known: FileState | None) -> FileRead:
     same = known is not None and (known.checksum, known.parser_version) == (state.checksum, PARSER_VERSION)
     if same and file.given is None:  # else the same bytes may have come with another description
         return FileRead(file, size, state, is_touched=True)
-    records = tuple(parse_file(content.data, file.path_in_root, _with_encoding(file, content.content_type)))
+    records = tuple(parse_file(content.data, file.path_in_root, content.content_type, encoding=file.options.encoding))
     if is_web(file.uri) and not file.options.noindex and any(_asks_for_noindex(record) for record in records):
         return _not_indexed(file, size, state, NOINDEX_READ)
     return FileRead(file, size, state, records)
@@ -65,13 +65,6 @@ def _not_indexed(file: SourceFile, size: int, state: FileState, mark: str) -> Fi
 
 def _asks_for_noindex(record: Record) -> bool:
     return record.document is not None and record.document.metadata.get(NOINDEX_META) is True
-
-
-def _with_encoding(file: SourceFile, content_type: str | None) -> str | None:
-    """The type of a file with the encoding that its root names, unless the type says one itself."""
-    if file.options.encoding is None or charset(content_type):
-        return content_type
-    return f"{media_type(content_type) or 'application/octet-stream'}; charset={file.options.encoding}"
 
 
 def is_batch(read: Sequence[FileRead]) -> bool:

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_assets.documents.normalize import clean_json, decode, normalize
+from rag_assets.documents.decoding import decode
+from rag_assets.documents.normalize import clean_json, normalize
 from rag_assets.errors import ParseError
 
 ANY_TEXT = st.text(alphabet=st.characters(exclude_categories=()))

@@ -10,9 +10,10 @@ from typing import Any
 from icalendar import Calendar, Component
 
 from rag_assets.documents.building import failed
+from rag_assets.documents.decoding import decode
 from rag_assets.documents.model import Document, Record
 from rag_assets.documents.names import charset
-from rag_assets.documents.normalize import decode, normalize
+from rag_assets.documents.normalize import normalize
 from rag_assets.errors import ParseError
 
 _KINDS = {"VEVENT": "event", "VTODO": "task", "VJOURNAL": "note"}

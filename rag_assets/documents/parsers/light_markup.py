@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from rag_assets.documents.building import HeadingPath, paragraphs, whole_file
+from rag_assets.documents.decoding import decode
 from rag_assets.documents.model import Block, Document, Record
 from rag_assets.documents.names import charset
-from rag_assets.documents.normalize import decode, normalize
+from rag_assets.documents.normalize import normalize
 from rag_assets.documents.quality import figures
 
 

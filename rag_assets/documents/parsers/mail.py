@@ -17,8 +17,9 @@ from typing import Any
 from lxml import html  # type: ignore[import-untyped]
 
 from rag_assets.documents.building import TextBuilder, paragraphs, whole_file
+from rag_assets.documents.decoding import decode, in_ascii_form
 from rag_assets.documents.model import Document, Record
-from rag_assets.documents.normalize import decode, in_ascii_form, normalize
+from rag_assets.documents.normalize import normalize
 from rag_assets.documents.parsers.html.blocks import add_blocks
 from rag_assets.documents.parsers.nested import Collected, opened
 from rag_assets.documents.quality import figures

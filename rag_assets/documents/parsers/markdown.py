@@ -8,9 +8,10 @@ from typing import Any
 import yaml
 
 from rag_assets.documents.building import whole_file
+from rag_assets.documents.decoding import decode
 from rag_assets.documents.model import Document, Record
 from rag_assets.documents.names import charset
-from rag_assets.documents.normalize import clean_json, decode, normalize
+from rag_assets.documents.normalize import clean_json, normalize
 from rag_assets.documents.parsers.markdown_blocks import markdown_blocks
 from rag_assets.documents.parsers.markdown_unseen import without_unseen
 from rag_assets.documents.quality import figures

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 
 import olefile  # type: ignore[import-untyped]
 
+from rag_assets.documents.decoding import decode
 from rag_assets.documents.model import Record
-from rag_assets.documents.normalize import decode, normalize
+from rag_assets.documents.normalize import normalize
 from rag_assets.documents.parsers.mail import Attachment, Body, Letter, part_kind, take_signed
 from rag_assets.documents.parsers.nested import opened
 from rag_assets.documents.parsers.rtf import rtf_document

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from rag_assets.documents.building import whole_file
+from rag_assets.documents.decoding import decode
 from rag_assets.documents.model import Document, Record
 from rag_assets.documents.names import charset
-from rag_assets.documents.normalize import decode, normalize
+from rag_assets.documents.normalize import normalize
 from rag_assets.documents.parsers.markdown_blocks import markdown_blocks
 from rag_assets.documents.parsers.markdown_unseen import without_unseen
 from rag_assets.documents.quality import figures

@@ -10,9 +10,10 @@ from typing import Any
 
 from rag_assets.documents.blank import is_blank
 from rag_assets.documents.building import failed, whole_file
+from rag_assets.documents.decoding import decode
 from rag_assets.documents.model import Block, Document, Record
 from rag_assets.documents.names import charset, media_type, suffix
-from rag_assets.documents.normalize import clean_json, decode, normalize
+from rag_assets.documents.normalize import clean_json, normalize
 from rag_assets.documents.parsers.csv_layout import csv_layout
 from rag_assets.documents.parsers.faq import faq_record, pair_columns
 from rag_assets.documents.parsers.rows import Row, csv_rows, json_array, json_lines, json_values

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rag_assets.documents.building import TextBuilder, whole_file
+from rag_assets.documents.decoding import in_ascii_form
 from rag_assets.documents.model import Document, Record
-from rag_assets.documents.normalize import in_ascii_form
 from rag_assets.documents.parsers.office.properties import real_title
 from rag_assets.documents.parsers.rtf_words import CHARACTERS, CHARSETS, ENTERED, PARAGRAPH_ENDS, SKIPPED
 from rag_assets.errors import ParseError

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rag_assets.documents.building import TextBuilder, whole_file
+from rag_assets.documents.decoding import decode
 from rag_assets.documents.model import Record
 from rag_assets.documents.names import charset
-from rag_assets.documents.normalize import decode, normalize
+from rag_assets.documents.normalize import normalize
 from rag_assets.errors import ParseError
 
 _TIME = r"(?:(\d{1,4}):)?(\d{1,2}):(\d{1,2})[.,](\d{1,3})"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from rag_assets.documents.building import paragraphs, whole_file
+from rag_assets.documents.decoding import decode
 from rag_assets.documents.model import Document, Record
 from rag_assets.documents.names import charset, suffix
-from rag_assets.documents.normalize import decode, normalize
+from rag_assets.documents.normalize import normalize
 from rag_assets.documents.quality import figures
 
 TEXT_SUFFIXES = (".txt", ".log", ".text", ".me", ".nfo", ".wiki", ".mediawiki", ".textile", ".po", ".bib")

@@ -10,9 +10,10 @@ from lxml import html  # type: ignore[import-untyped]
 
 from rag_assets.documents.blank import is_blank
 from rag_assets.documents.building import TextBuilder, whole_file
+from rag_assets.documents.decoding import decode
 from rag_assets.documents.model import Record
 from rag_assets.documents.names import charset
-from rag_assets.documents.normalize import decode, normalize
+from rag_assets.documents.normalize import normalize
 from rag_assets.documents.parsers.html.blocks import add_blocks
 from rag_assets.documents.parsers.office.properties import language_code
 from rag_assets.documents.parsers.safe_xml import Element, attribute, child, children, local, parse_xml, whole_text

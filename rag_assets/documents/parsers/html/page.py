@@ -11,9 +11,10 @@ from lxml import etree, html  # type: ignore[import-untyped]
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from rag_assets.documents.building import TextBuilder, whole_file
+from rag_assets.documents.decoding import decode
 from rag_assets.documents.model import Document, Record
 from rag_assets.documents.names import NOINDEX_META, charset, is_web
-from rag_assets.documents.normalize import decode, normalize
+from rag_assets.documents.normalize import normalize
 from rag_assets.documents.parsers.html.blocks import add_blocks, page_blocks
 from rag_assets.documents.parsers.html.content import content
 from rag_assets.documents.parsers.html.guard import is_tangled, plain_text

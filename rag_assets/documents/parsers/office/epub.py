@@ -9,8 +9,9 @@ from urllib.parse import unquote
 from lxml import etree, html  # type: ignore[import-untyped]
 
 from rag_assets.documents.building import HeadingPath, TextBuilder, whole_file
+from rag_assets.documents.decoding import decode
 from rag_assets.documents.model import Record
-from rag_assets.documents.normalize import decode, normalize
+from rag_assets.documents.normalize import normalize
 from rag_assets.documents.parsers.html.blocks import add_blocks
 from rag_assets.documents.parsers.office.package import Package
 from rag_assets.documents.parsers.office.properties import facts

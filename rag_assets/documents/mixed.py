@@ -1,0 +1,100 @@
+"""Files that were put together from texts in UTF-8 and in another encoding: a log, an export, pages in a row."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from rag_assets.documents.guessing import Decoded, decoded, in_one_encoding, is_latin, strangeness
+
+# A character of several bytes in UTF-8.
+_SEQUENCE = re.compile(
+    rb"([\xc2-\xdf][\x80-\xbf]|\xe0[\xa0-\xbf][\x80-\xbf]|[\xe1-\xec\xee\xef][\x80-\xbf]{2}|\xed[\x80-\x9f][\x80-\xbf]"
+    rb"|\xf0[\x90-\xbf][\x80-\xbf]{2}|[\xf1-\xf3][\x80-\xbf]{3}|\xf4[\x80-\x8f][\x80-\xbf]{2})"
+)
+_BEGUN = re.compile(rb"[\xe0-\xef][\x80-\xbf]|[\xf0-\xf4][\x80-\xbf]{1,2}")  # and one that lacks its end
+_HIGH = re.compile(rb"[\x80-\xff]+")
+_MARK = "\ufffd"
+_JUDGED = 64 * 1024  # characters of a text
+_QUOTES = frozenset("“”‘’–—…€\u00a0")
+_FEW_BAD = 10  # characters in UTF-8 for each byte that is not: the file is UTF-8, with damage or a few foreign words
+# By chance other encodings make a character of UTF-8 here and there, and hardly ever lines of several; where such lines
+# are fewer, the text as a whole has to be worse.
+_OWN_CHARACTERS = 3
+_OWN_LINES = 0.1  # of those that are not all ASCII
+
+
+def mixed(data: bytes, named: Sequence[str], whole: Decoded | None) -> Decoded | None:
+    """Return the text of bytes that are UTF-8 in part, or None where that part is nothing but chance.
+
+    The rest is in the first encoding of `named` in which it is valid, or in a guessed one. In a file that is UTF-8 but
+    for a few bytes, those that make no word become U+FFFD. `whole` is the text as one encoding makes it.
+    """
+    characters = len(_SEQUENCE.findall(data))
+    if not characters:
+        return None
+    lines = data.splitlines(keepends=True)
+    foreign = [line for line in lines if not _is_utf_8(line)]
+    rest = b"".join(_SEQUENCE.sub(b"", line) for line in foreign)
+    if characters > _FEW_BAD * sum(map(len, _HIGH.findall(rest))):
+        return _repaired(data, lines, in_one_encoding(rest, named))
+    own = sum(len(_SEQUENCE.findall(line)) >= _OWN_CHARACTERS and _is_utf_8(line) for line in lines)
+    is_mixed = own >= _OWN_LINES * sum(not line.isascii() for line in lines) > 0
+    worst = strangeness(whole.text[:_JUDGED]) if whole else 1
+    if not is_mixed and not worst:
+        return None
+    other = in_one_encoding(rest, named)
+    if other is None:
+        return None
+    text = "".join(line.decode() if _is_utf_8(line) else _line(line, other.encoding) for line in lines)
+    if not is_mixed and strangeness(text[:_JUDGED]) >= worst:
+        return None
+    return Decoded(text, f"utf-8 and {other.encoding}", other.guessed_from)
+
+
+def _repaired(data: bytes, lines: Sequence[bytes], other: Decoded | None) -> Decoded:
+    marked = data.decode("utf-8", "replace")
+    if other is None:
+        return Decoded(marked, "utf-8")
+    text = "".join(_repaired_line(line, other.encoding) for line in lines)
+    if text.count(_MARK) == marked.count(_MARK):
+        return Decoded(marked, "utf-8")
+    return Decoded(text, f"utf-8 and {other.encoding}", other.guessed_from)
+
+
+def _is_utf_8(line: bytes) -> bool:
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _line(line: bytes, codec: str) -> str:
+    """A line that is not UTF-8 as a whole: in the other encoding, or in both, run by run."""
+    by_runs = _by_runs(line, codec)
+    whole = decoded(line, codec)
+    return by_runs if whole is None or strangeness(by_runs) < strangeness(whole) else whole
+
+
+def _by_runs(line: bytes, codec: str) -> str:
+    parts = _SEQUENCE.split(line)
+    return "".join(part.decode() if number % 2 else part.decode(codec, "replace") for number, part in enumerate(parts))
+
+
+def _repaired_line(line: bytes, codec: str) -> str:
+    """A line of a file in UTF-8: what is not is in the other encoding if that makes words, and else U+FFFD."""
+    marked = line.decode("utf-8", "replace")
+    if _MARK not in marked:
+        return marked
+    foreign = _HIGH.findall(_SEQUENCE.sub(b" ", line))
+    is_cut = any(_BEGUN.fullmatch(run) for run in foreign)
+    characters = "".join(run.decode(codec, "replace") for run in foreign)
+    text = _by_runs(line, codec)
+    if (
+        is_cut
+        or strangeness(text)
+        or not all(one in _QUOTES or (one.islower() and is_latin(text)) for one in characters)
+    ):
+        return marked
+    return text
