@@ -145,6 +145,14 @@ def _reader(detect: Callable[[bytes], dict[str, str | None]]) -> Reader:
     return lambda data: _decoded(data, detect(data)["encoding"])
 
 
+def _evidence(sample: Sample) -> str:
+    """How many characters a guess can go by, in classes; UTF-16 is told by its bytes."""
+    count = len(sample.text.encode("ascii", "replace")) - len(sample.text.encode("ascii", "ignore"))
+    if sample.encoding in _WIDE:
+        return "in UTF-16"
+    return "1" if count == 1 else "2 to 24" if count < 25 else "25 and more"
+
+
 def _percent(right: int, of: int) -> str:
     return f"{100 * right / of:.1f}" if of else ""
 
@@ -168,16 +176,25 @@ def main() -> None:
             read = reader(sample.data)
             if read != sample.text and name == "rag-assets":
                 misses.append((sample, read))
-            for key in (("all", ""), ("bytes", sample.length), ("group", sample.group), ("encoding", sample.encoding)):
+            for key in (
+                ("all", ""),
+                ("bytes", sample.length),
+                ("not ASCII:", _evidence(sample)),
+                ("group", sample.group),
+                ("encoding", sample.encoding),
+            ):
                 counts[key][0] += read == sample.text
                 counts[key][1] += 1
         milliseconds[name] = 1000 * (time.perf_counter() - begin) / len(all_samples)
         columns[name] = {key: (right, of) for key, (right, of) in counts.items()}
     for sample, read in random.Random(1).sample(misses, min(given.misses, len(misses))):
         print(sample.language, sample.encoding, sample.length, repr(sample.text[:60]), "->", repr((read or "")[:60]))
+    order = ["all", "bytes", "not ASCII:", "group", "encoding"]
     rows = [
         (f"{kind} {which}".strip(), f"{of:,}", *(_percent(*column[(kind, which)]) for column in columns.values()))
-        for (kind, which), (_, of) in next(iter(columns.values())).items()
+        for (kind, which), (_, of) in sorted(
+            next(iter(columns.values())).items(), key=lambda item: order.index(item[0][0])
+        )
     ]
     rows.append(("ms a sample", "", *(f"{value:.2f}" for value in milliseconds.values())))
     show(f"right, in %: {given.half}", ["of", "samples", *columns], rows)

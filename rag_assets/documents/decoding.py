@@ -47,7 +47,7 @@ _SCRIPTS = (
     *("\u0900-\u097f", "\u0e00-\u0e7f", "\u10a0-\u10ff", "\u3000-\u30ff\u4e00-\u9fff\uff00-\uffef"),
     "\u3000-\u303f\uac00-\ud7af\uff00-\uffef",
 )
-_OF_SCRIPT = [re.compile(f"[{script}\\s!-~\u00a0-\u00bf\u2010-\u2027]") for script in _SCRIPTS]
+_OF_SCRIPT = [re.compile(f"[{script}\\s!-~\u00a0-\u00bf\u2000-\u206f]") for script in _SCRIPTS]
 _ONE_SCRIPT = 0.9  # share of the characters of a text in one script, with digits and punctuation
 _HEAD = 4096  # bytes in which control bytes are looked for
 
@@ -170,13 +170,13 @@ def _wide_without_mark(data: bytes) -> str | None:
         return "utf-16-be"
     if _controls(data[:_HEAD]) * 100 < len(data[:_HEAD]):
         return None
-    shares = {name: _share_of_one_script(data[:_HEAD].decode(name, "replace")) for name in ("utf-16-le", "utf-16-be")}
-    likelier = max(shares, key=shares.__getitem__)
-    return likelier if shares[likelier] >= _ONE_SCRIPT and decoded(data, likelier) is not None else None
+    # The byte that tells the script changes less than the one that tells the letter.
+    orders = sorted((len(set(high[:_HEAD])), name) for high, name in ((odd, "utf-16-le"), (even, "utf-16-be")))
+    return next((name for _, name in orders if _is_in_one_script(data[:_HEAD].decode(name, "replace"))), None)
 
 
-def _share_of_one_script(text: str) -> float:
-    return max(len(script.findall(text)) for script in _OF_SCRIPT) / len(text)
+def _is_in_one_script(text: str) -> bool:
+    return any(len(script.findall(text)) >= _ONE_SCRIPT * len(text) for script in _OF_SCRIPT)
 
 
 def _controls(data: bytes) -> int:

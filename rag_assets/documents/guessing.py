@@ -131,8 +131,8 @@ def _beyond_ascii(text: str) -> int:
 def strangeness(text: str) -> int:
     """How many letters and signs of a text are in it as no language has them: the mark of a wrong encoding.
 
-    In any script these are words of two scripts, capitals after small letters, and signs that nobody types; in Latin
-    letters also those that are not in the alphabet of the language that fits best.
+    In any script these are words of two scripts, capitals after small letters, and signs that nobody types; in text in
+    Latin letters also those of no alphabet of the language that fits best, but for Chinese and the like among them.
     """
     return _in_best_language(text)[1]
 
@@ -144,7 +144,7 @@ def _in_best_language(text: str) -> tuple[int, int]:
     strange += sum(count for character, count in beyond.items() if not _is_usual(character))
     if not is_latin(text):
         return 0, strange
-    letters = {character: count for character, count in beyond.items() if character.isalpha()}
+    letters = {letter: count for letter, count in beyond.items() if letter.isalpha() and letter < "\u2e80"}
     words = Counter(_WORD.findall(text.lower()))
     fits = [
         (
@@ -169,7 +169,6 @@ def is_latin(text: str) -> bool:
 def _is_usual(character: str) -> bool:
     """Tell a letter, a mark on one, a digit and what people type between them from the signs of other encodings."""
     kind = unicodedata.category(character)
-    foreign = (
-        "\u0370" <= character <= "\u1fff" or "\u3000" <= character <= "\u303f" or "\uff00" <= character <= "\uffef"
-    )
-    return kind[0] in "LM" or kind == "Nd" or character in _SIGNS or (foreign and kind[0] in "PS")
+    if kind[0] in "LM" or kind in ("Nd", "Cf") or character in _SIGNS:
+        return True
+    return kind[0] in "PS" and any(first <= character <= last for first, last in _OTHER_SCRIPTS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from rag_assets.documents.guessing import Decoded, decoded, in_one_encoding, is_latin, strangeness
+from rag_assets.documents.guessing import Decoded, decoded, in_one_encoding, strangeness
 
 # A character of several bytes in UTF-8.
 _SEQUENCE = re.compile(
@@ -14,12 +14,13 @@ _SEQUENCE = re.compile(
 )
 _BEGUN = re.compile(rb"[\xe0-\xef][\x80-\xbf]|[\xf0-\xf4][\x80-\xbf]{1,2}")  # and one that lacks its end
 _HIGH = re.compile(rb"[\x80-\xff]+")
+_HIGH_BYTE, _ASCII_LETTER = re.compile(rb"[\x80-\xff]"), re.compile(rb"[A-Za-z]")
 _MARK = "\ufffd"
 _JUDGED = 64 * 1024  # characters of a text
 _QUOTES = frozenset("“”‘’–—…€\u00a0")
 _FEW_BAD = 10  # characters in UTF-8 for each byte that is not: the file is UTF-8, with damage or a few foreign words
-# By chance other encodings make a character of UTF-8 here and there, and hardly ever lines of several; where such lines
-# are fewer, the text as a whole has to be worse.
+# By chance other encodings make a character of UTF-8 here and there, and hardly ever lines of several. Where such lines
+# are fewer, the text as a whole has to be worse; that is told of Latin letters alone, where none stand side by side.
 _OWN_CHARACTERS = 3
 _OWN_LINES = 0.1  # of those that are not all ASCII
 
@@ -40,7 +41,7 @@ def mixed(data: bytes, named: Sequence[str], whole: Decoded | None) -> Decoded |
         return _repaired(data, lines, in_one_encoding(rest, named))
     own = sum(len(_SEQUENCE.findall(line)) >= _OWN_CHARACTERS and _is_utf_8(line) for line in lines)
     is_mixed = own >= _OWN_LINES * sum(not line.isascii() for line in lines) > 0
-    worst = strangeness(whole.text[:_JUDGED]) if whole else 1
+    worst = (strangeness(whole.text[:_JUDGED]) if whole else 1) if _is_western(data) else 0
     if not is_mixed and not worst:
         return None
     other = in_one_encoding(rest, named)
@@ -62,6 +63,10 @@ def _repaired(data: bytes, lines: Sequence[bytes], other: Decoded | None) -> Dec
     return Decoded(text, f"utf-8 and {other.encoding}", other.guessed_from)
 
 
+def _is_western(data: bytes) -> bool:
+    return len(_HIGH_BYTE.findall(data, 0, _JUDGED)) < len(_ASCII_LETTER.findall(data, 0, _JUDGED))
+
+
 def _is_utf_8(line: bytes) -> bool:
     try:
         line.decode()
@@ -74,7 +79,9 @@ def _line(line: bytes, codec: str) -> str:
     """A line that is not UTF-8 as a whole: in the other encoding, or in both, run by run."""
     by_runs = _by_runs(line, codec)
     whole = decoded(line, codec)
-    return by_runs if whole is None or strangeness(by_runs) < strangeness(whole) else whole
+    if whole is None or (_is_western(line) and strangeness(by_runs) < strangeness(whole)):
+        return by_runs
+    return whole
 
 
 def _by_runs(line: bytes, codec: str) -> str:
@@ -89,12 +96,6 @@ def _repaired_line(line: bytes, codec: str) -> str:
         return marked
     foreign = _HIGH.findall(_SEQUENCE.sub(b" ", line))
     is_cut = any(_BEGUN.fullmatch(run) for run in foreign)
-    characters = "".join(run.decode(codec, "replace") for run in foreign)
-    text = _by_runs(line, codec)
-    if (
-        is_cut
-        or strangeness(text)
-        or not all(one in _QUOTES or (one.islower() and is_latin(text)) for one in characters)
-    ):
-        return marked
-    return text
+    text, characters = _by_runs(line, codec), "".join(run.decode(codec, "replace") for run in foreign)
+    is_likely = all(one in _QUOTES or (one.islower() and _is_western(line)) for one in characters)
+    return text if is_likely and not is_cut and not strangeness(text) else marked

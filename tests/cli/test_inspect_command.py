@@ -98,3 +98,11 @@ def test_where_no_page_can_be_written_is_told_before_anything_is_read(rag: Rag, 
     assert refused.stderr.startswith(f"Error: --html names a file to write, and {tmp_path} is a folder")
     rag("inspect", str(guide), "--html", str(tmp_path / "new" / "page.html"))
     assert (tmp_path / "new" / "page.html").exists()
+
+
+def test_the_encoding_that_a_root_would_be_told_is_tried(rag: Rag, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes("Миру мир".encode("koi8-r"))
+    (file,) = rag.json("inspect", str(tmp_path / "a.txt"), "--encoding", "koi8-r")["files"]
+    assert (file["text"], file["metadata"]["quality"]["encoding"]) == ("Миру мир", "koi8_r")
+    _, message = rag.error("inspect", str(tmp_path / "a.txt"), "--encoding", "koi8-q")
+    assert "did you mean" in message

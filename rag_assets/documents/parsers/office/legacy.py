@@ -15,9 +15,10 @@ import olefile  # type: ignore[import-untyped]
 
 from rag_assets.documents.blank import is_blank
 from rag_assets.documents.building import TextBuilder, paragraphs, whole_file
+from rag_assets.documents.decoding import decode
 from rag_assets.documents.model import Record
 from rag_assets.documents.names import suffix
-from rag_assets.documents.normalize import decode, normalize
+from rag_assets.documents.normalize import normalize
 from rag_assets.documents.parsers.office.docx import parse_docx
 from rag_assets.documents.parsers.office.pptx import parse_pptx
 from rag_assets.documents.parsers.zips import OLE_MAGIC
