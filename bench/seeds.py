@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 import zlib
 
+from bench.markup_seeds import MARKUP
 from bench.mutations import zipped
 
 _XML = '<?xml version="1.0" encoding="UTF-8"?>'
@@ -210,10 +211,7 @@ SEEDS: dict[str, bytes] = {
     "latin.txt": "Die Tür ist schön, und das Café kostet 5 €.".encode("cp1252"),
     "a.py": b'"""Doc."""\nimport os\n\n\ndef f(x):\n    return x  # comment\n',
     "a.md": _MARKDOWN,
-    "a.adoc": b"= Guide\n\nText.\n\n== Part ==\n\nMore.\n",
-    "a.org": b"#+title: Guide\n\n* TODO Part :tag:\n\nText.\n",
-    "a.rst": b"Guide\n=====\n\nText.\n\nPart\n----\n\nMore.\n",
-    "a.tex": b"\\title{Guide}\n\\section{One {two}}\n\nText $x^2$.\n",
+    **MARKUP,
     "a.ipynb": b'{"cells": [{"cell_type": "markdown", "source": ["# One"]}, {"cell_type": "code", "source": "1", '
     b'"outputs": [{"data": {"text/plain": ["1"]}}]}], "nbformat": 4}',
     "a.ics": b"BEGIN:VCALENDAR\r\nBEGIN:VEVENT\r\nUID:1\r\nDTSTART:20260101T090000Z\r\nSUMMARY:Meeting\r\n"

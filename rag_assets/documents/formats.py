@@ -83,7 +83,7 @@ BUILTIN_FORMATS: tuple[Format, ...] = (
             ("asciidoc", "text/asciidoc", (".adoc", ".asciidoc", ".asc")),
             ("org", "text/org", (".org",)),
             ("rst", "text/x-rst", (".rst", ".rest")),
-            ("latex", "text/x-tex", (".tex", ".latex", ".ltx", ".sty", ".cls")),
+            ("latex", "text/x-tex", (".tex", ".latex", ".ltx")),
         )
     ),
     Format(

@@ -46,23 +46,6 @@ def test_binary_bytes_under_the_name_of_a_text_stay_a_fault() -> None:
     assert record.status == "failed"
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("a.adoc", "= Pumps\n\nIntro.\n\n== Valves ==\n\nTurn left.\n"),
-        ("a.org", "#+TITLE: Pumps\n\n* Pumps\n\nIntro.\n\n** TODO Valves :urgent:\n\nTurn left.\n"),
-        ("a.rst", "Pumps\n=====\n\nIntro.\n\nValves\n------\n\nTurn left.\n"),
-        ("a.tex", "\\title{Pumps}\n\\section{Pumps}\n\nIntro.\n\n\\subsection*{Valves}\n\nTurn left.\n"),
-    ],
-)
-def test_headings_of_light_markup_lead_to_what_stands_below_them(name: str, text: str) -> None:
-    document = only(text.encode(), name)
-    assert document.text == text
-    assert document.title == "Pumps"
-    last = document.blocks[-1]
-    assert (document.text[last.start : last.end], last.heading_path) == ("Turn left.", ("Pumps", "Valves"))
-
-
 def test_a_notebook_is_its_cells_and_what_they_printed() -> None:
     cells = [
         {"cell_type": "markdown", "source": ["# Wear\n", "\n", "Why seals leak."]},

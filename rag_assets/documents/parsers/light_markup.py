@@ -1,12 +1,16 @@
-"""Text in a light markup: AsciiDoc, Org, reStructuredText and LaTeX, kept as written, with its headings."""
+"""Text in a light markup, as its readers see it: AsciiDoc, Org, reStructuredText and LaTeX.
+
+What cannot be rendered is kept as it is written, with its headings.
+"""
 
 from __future__ import annotations
 
+import importlib
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from rag_assets.documents.building import HeadingPath, paragraphs, whole_file
+from rag_assets.documents.building import HeadingPath, TextBuilder, paragraphs, whole_file
 from rag_assets.documents.decoding import decode
 from rag_assets.documents.model import Block, Document, Record
 from rag_assets.documents.names import charset
@@ -24,7 +28,25 @@ class Heading:
     title: str
 
 
-_Headings = Callable[[str], Iterator[Heading]]
+_PACKAGE = "rag_assets.documents.parsers.markup"
+_MAX_RST = 1_500_000  # characters: docutils reads some 200 thousand in a second
+
+
+@dataclass(frozen=True)
+class _Markup:
+    """A markup: what adds the text that its readers see to a builder, as `module:function`, and what finds its headings
+    where that cannot be told. Longer texts than `largest` characters are not rendered."""
+
+    content_type: str
+    reader: str
+    headings: Callable[[str], Iterator[Heading]]
+    largest: int = 100_000_000
+
+    def load(self) -> Callable[[str, TextBuilder], str]:
+        module, _, function = self.reader.partition(":")
+        reader: Callable[[str, TextBuilder], str] = getattr(importlib.import_module(f"{_PACKAGE}.{module}"), function)
+        return reader
+
 
 _ASCIIDOC = re.compile(r"^(={1,6})[ \t]+(\S[^\n]*)$", re.MULTILINE)
 _ORG = re.compile(r"^(\*+)[ \t]+(?:(?:TODO|DONE)[ \t]+)?(\S[^\n]*)$", re.MULTILINE)
@@ -39,8 +61,6 @@ _LATEX_LEVELS = ("part", "chapter", "section", "subsection", "subsubsection", "p
 _UNDERLINED = re.compile(
     r"^(?P<title>\S[^\n]*)\n(?P<line>(?P<mark>[=\-~^\"'#*+.:`])(?P=mark){2,})[ \t]*$", re.MULTILINE
 )
-_LATEX_TITLE = re.compile(r"\\title(?:\[[^\]\n]*\])?\{((?:[^{}]|\{[^{}]*\})*)\}")
-_ORG_TITLE = re.compile(r"^#\+title:[ \t]*(\S[^\n]*?)[ \t]*$", re.MULTILINE | re.IGNORECASE)
 
 
 def _asciidoc_headings(text: str) -> Iterator[Heading]:
@@ -71,45 +91,55 @@ def _underlined(text: str) -> Iterator[Heading]:
 
 
 def parse_asciidoc(data: bytes, name: str, content_type: str | None) -> list[Record]:
-    """Parse AsciiDoc. Raises ParseError for binary content."""
-    return _parse(data, name, content_type, "text/asciidoc", _asciidoc_headings)
+    """Parse AsciiDoc as it is rendered. Raises ParseError for binary content."""
+    return _parse(data, name, content_type, _Markup("text/asciidoc", "asciidoc:add_asciidoc", _asciidoc_headings))
 
 
 def parse_org(data: bytes, name: str, content_type: str | None) -> list[Record]:
-    """Parse Emacs Org. Raises ParseError for binary content."""
-    return _parse(data, name, content_type, "text/org", _org_headings, _ORG_TITLE)
+    """Parse Emacs Org as it is exported. Raises ParseError for binary content."""
+    return _parse(data, name, content_type, _Markup("text/org", "org:add_org", _org_headings))
 
 
 def parse_rst(data: bytes, name: str, content_type: str | None) -> list[Record]:
-    """Parse reStructuredText. Raises ParseError for binary content."""
-    return _parse(data, name, content_type, "text/x-rst", _underlined)
+    """Parse reStructuredText as it is rendered. Raises ParseError for binary content."""
+    return _parse(data, name, content_type, _Markup("text/x-rst", "rst:add_rst", _underlined, _MAX_RST))
 
 
 def parse_latex(data: bytes, name: str, content_type: str | None) -> list[Record]:
-    """Parse LaTeX as it is written. Raises ParseError for binary content."""
-    return _parse(data, name, content_type, "text/x-tex", _latex_headings, _LATEX_TITLE)
+    """Parse LaTeX as it is printed. Raises ParseError for binary content."""
+    return _parse(data, name, content_type, _Markup("text/x-tex", "latex:add_latex", _latex_headings))
 
 
-def _parse(
-    data: bytes,
-    name: str,
-    content_type: str | None,
-    kind: str,
-    headings: _Headings,
-    title: re.Pattern[str] | None = None,
-) -> list[Record]:
+def _parse(data: bytes, name: str, content_type: str | None, markup: _Markup) -> list[Record]:
     decoded = decode(data, charset(content_type))
     text = normalize(decoded)
-    found = list(headings(text))
-    stated = title.search(text) if title else None
-    document = Document(
-        text=text,
-        title=" ".join(stated[1].split()) if stated else found[0].title if found else "",
-        content_type=kind,
-        blocks=tuple(_blocks(text, found)),
-        metadata=figures(characters_in=len(decoded)),
-    )
+    document = _rendered(text, markup) or _as_written(text, markup)
+    document = replace(document, metadata=figures(document.metadata, characters_in=len(decoded)))
     return whole_file(document, name)
+
+
+def _rendered(text: str, markup: _Markup) -> Document | None:
+    """Return what a reader sees, or None where it cannot be told."""
+    if len(text) > markup.largest:
+        return None
+    builder = TextBuilder()
+    try:
+        title = markup.load()(text, builder)
+    # docutils stumbles over some texts, which are no less worth to be found.
+    except Exception:
+        return None
+    first = next((block for block in builder.blocks if block.kind == "heading"), None)
+    document = builder.document(content_type=markup.content_type)
+    stated = title or (document.text[first.start : first.end] if first else "")
+    return replace(document, title=" ".join(stated.split()))
+
+
+def _as_written(text: str, markup: _Markup) -> Document:
+    found = list(markup.headings(text))
+    title = found[0].title if found else ""
+    return Document(
+        text, title, markup.content_type, blocks=tuple(_blocks(text, found)), metadata=figures(as_written=True)
+    )
 
 
 def _blocks(text: str, headings: list[Heading]) -> Iterator[Block]:

@@ -53,6 +53,7 @@ _CODE = {
     "text/x-template": "jinja j2 tmpl tpl erb hbs ejs pug haml liquid mustache",
     "text/x-script": "awk sed tcl applescript rego jsonnet cue json5 jsonc",
     "text/x-diff": "diff patch",
+    "text/x-tex-class": "sty cls dtx ins",
 }
 CODE_TYPES = {f".{suffix}": kind for kind, suffixes in _CODE.items() for suffix in suffixes.split()}
 # Files of code that go by their names; what follows a dot, as in `Dockerfile.dev`, is which one of them it is.
