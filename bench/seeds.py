@@ -232,6 +232,8 @@ SEEDS: dict[str, bytes] = {
     "a.rtf": rb"{\rtf1\ansi\ansicpg1252{\fonttbl{\f0 Arial;}}"
     rb"\pard\b Title\b0\par Text \'e9 \u26085? more\par{\*\x hidden}}",
     "a.eml": _MAIL,
+    "a.mbox": b"From a@example.org Thu Jan  1 09:00:00 2026\n" + _MAIL.replace(b"\r\n", b"\n") + b"\n>From here\n\n"
+    b"From b@example.org Fri Jan  2 09:00:00 2026\nSubject: Two\nDate: Fri, 2 Jan 2026 09:00:00 +0000\n\nText\n",
     "a.pdf": _pdf(),
     "a.png": _png(),
     "a.docx": _docx(),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from rag_assets.documents.model import Record
 from rag_assets.documents.parsers.text import CODE_TYPES, TEXT_SUFFIXES
-from rag_assets.documents.sniff import media_kind
+from rag_assets.documents.sniff import is_mailbox, media_kind
 
 Parser = Callable[[bytes, str, str | None], list[Record]]
 
@@ -194,6 +194,13 @@ BUILTIN_FORMATS: tuple[Format, ...] = (
         f"{_PARSERS}.mail:parse_eml",
         frozenset({".eml", ".mht", ".mhtml"}),
         frozenset({"message/rfc822", "multipart/related"}),
+    ),
+    Format(
+        "mbox",
+        f"{_PARSERS}.mbox:parse_mbox",
+        frozenset({".mbox", ".mbx"}),
+        frozenset({"application/mbox"}),
+        is_mailbox,
     ),
     Format("msg", f"{_PARSERS}.msg:parse_msg", frozenset({".msg"}), frozenset({"application/vnd.ms-outlook"})),
     Format(

@@ -15,6 +15,7 @@ from rag_assets.documents.containers import container_format
 from rag_assets.documents.decoding import reading
 from rag_assets.documents.formats import BUILTIN_FORMATS, Format, Parser
 from rag_assets.documents.given import checked
+from rag_assets.documents.misnamed import textual_kind
 from rag_assets.documents.model import Record
 from rag_assets.documents.names import charset, is_bare, is_target, is_web, media_type, suffix
 from rag_assets.documents.normalize import normalize
@@ -195,7 +196,8 @@ def choose(data: bytes, name: str, content_type: str | None = None) -> Format:
     if contained in _registry.by_name and (contained != "zip" or named is None or named.textual):
         return _registry.by_name[contained]
     if named is not None:
-        return named
+        misnamed = textual_kind(named.name, head, name) if contained is None else None
+        return _registry.by_name[misnamed] if misnamed else named
     if is_web(name) and head.startswith(b"<") and not head.startswith(b"<?xml"):
         return _registry.by_type["text/html"]
     raise UnsupportedFormat(_refusal(data, name, media_type(content_type)))

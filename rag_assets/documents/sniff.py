@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from rag_assets.documents.parsers.zips import OLE_MAGIC, ZIP_MAGIC
 
 CONTAINER_MAGIC = (*ZIP_MAGIC, OLE_MAGIC)
@@ -39,6 +41,17 @@ _MAGIC: tuple[tuple[bytes, str], ...] = (
 )
 _RIFF = {b"WAVE": "a sound file", b"AVI ": "a video", b"WEBP": "a WebP image"}
 _CONTAINERS = (*((magic, "a zip archive") for magic in ZIP_MAGIC), (OLE_MAGIC, "an OLE container"))
+
+# How a mail begins in a mailbox: who sent it and when, and headers below. A sentence that begins so has no headers.
+MAIL_BEGINS = re.compile(
+    rb"(?:\A|(?<=\n)\r?\n?)From (?=[^\r\n]{0,200}?\d\d:\d\d[^\r\n]{0,40}?\d{4})[^\r\n]*+\r?\n"
+    rb"(?=(?:>?From [^\r\n]*+\r?\n)?[!-9;-~]++:)"
+)
+
+
+def is_mailbox(head: bytes) -> bool:
+    """Tell whether bytes begin as a mailbox does."""
+    return MAIL_BEGINS.match(head) is not None
 
 
 def media_kind(data: bytes) -> str | None:

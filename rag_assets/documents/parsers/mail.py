@@ -116,8 +116,8 @@ def parse_eml(data: bytes, name: str, content_type: str | None) -> list[Record]:
     message, is_whole = _message(in_ascii_form(data))
     if not message.keys():
         raise ParseError("the file has no mail headers: it is no mail")
-    letter = Letter(_header(message, "Subject"))
-    letter.headers = {key: value for key in _HEADERS if (value := _header(message, key))}
+    letter = Letter(header(message, "Subject"))
+    letter.headers = {key: value for key in _HEADERS if (value := header(message, key))}
     _take(message, letter)
     if not is_whole:
         letter.counts = {"parts_read": sum(1 for _ in message.walk()), "parts_left_out": True}
@@ -178,7 +178,7 @@ def _message(data: bytes) -> tuple[Message, bool]:
     return parser.close(), not reading.is_full
 
 
-def _header(message: Message, name: str) -> str:
+def header(message: Message, name: str) -> str:
     # The raw value: the parsed one has already lost bytes that the standard forbids and old programs write.
     raw = next((str(value) for key, value in message.raw_items() if key.lower() == name.lower()), "")
     text = " ".join(normalize(_decoded_words(raw)).split())
@@ -273,7 +273,7 @@ def _unflowed(text: str) -> str:
 
 def _attachment(part: Message) -> Attachment:
     kind = part.get_content_type()
-    name = _file_name(part.get_filename() or "")
+    name = file_name(part.get_filename() or "")
     return Attachment(name or f"attachment.{part.get_content_subtype()}", _payload(part), kind)
 
 
@@ -293,11 +293,11 @@ def _packed(part: Message) -> Attachment | None:
 
 
 def _forwarded(message: Message) -> Attachment:
-    subject = _file_name(_header(message, "Subject"))[:100]
+    subject = file_name(header(message, "Subject"))[:100]
     return Attachment(f"{subject or 'message'}.eml", message.as_bytes(), _TYPE)
 
 
-def _file_name(name: str) -> str:
+def file_name(name: str) -> str:
     return " ".join(_UNSAFE.sub("_", normalize(_decoded_words(name))).split()).strip(". ")
 
 
