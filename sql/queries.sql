@@ -615,6 +615,7 @@ LEFT JOIN (rag.source_profiles sp JOIN rag.embedding_profiles e
 WHERE s.tenant_id = %(tenant)s AND s.bot_id = %(bot)s AND s.status <> 'deleted'
   AND (%(status)s::text IS NULL OR s.status = %(status)s)
   AND (%(like)s::text IS NULL OR strpos(lower(concat_ws(' ', s.name, s.external_id, p.file, p.place)), lower(%(like)s)) > 0)
+  AND (%(ids)s::uuid[] IS NULL OR s.id = ANY(%(ids)s))
 GROUP BY s.id, p.file, p.place, r.uri, k.visibility_scope ORDER BY s.external_id LIMIT %(limit)s
 
 -- sources_by_file --
@@ -629,6 +630,7 @@ FROM (
       AND (%(status)s::text IS NULL OR s.status = %(status)s)
       AND (%(like)s::text IS NULL
            OR strpos(lower(concat_ws(' ', s.name, s.external_id, p.file, p.place)), lower(%(like)s)) > 0)
+      AND (%(ids)s::uuid[] IS NULL OR s.id = ANY(%(ids)s))
     GROUP BY r.uri, p.file, s.status
 ) by_status
 GROUP BY root, file ORDER BY root, file LIMIT %(limit)s
@@ -754,6 +756,15 @@ SELECT bot, name, error FROM (
     WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s) AND status = 'failed'
 ) failures
 ORDER BY place, bot, name LIMIT %(limit)s
+
+-- sources_in_doubt --
+-- Sources of a tenant or one bot of which quality says that something was lost or guessed: some of these figures.
+SELECT s.id, s.bot_id AS bot, s.name, s.metadata -> 'quality' AS quality
+FROM rag.knowledge_sources s
+WHERE s.tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR s.bot_id = %(bot)s)
+  AND s.status IN ('queued', 'processing', 'ready') AND s.metadata -> 'quality' ?| %(figures)s::text[]
+  AND EXISTS (SELECT FROM unnest(%(figures)s::text[]) f WHERE s.metadata -> 'quality' ->> f NOT IN ('0', 'false'))
+ORDER BY s.bot_id, s.name, s.id
 
 -- source_counts --
 -- How many sources are in which state.

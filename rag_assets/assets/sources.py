@@ -2,7 +2,9 @@
 
 # No `from __future__ import annotations`: Dagster reads the annotations of this file as objects.
 
+from collections import Counter
 from collections.abc import Sequence
+from itertools import groupby
 
 import dagster as dg
 from dagster._core.storage.tags import SENSOR_NAME_TAG
@@ -12,12 +14,14 @@ from rag_assets.assets.steps import OWNERS, IngestConfig, working
 from rag_assets.ingest.losses import HeldLoss, held_losses
 from rag_assets.ingest.sources import sync_sources
 from rag_assets.partitions import tenants
-from rag_assets.printing import printable
+from rag_assets.printing import counted, printable
 from rag_assets.resources import Postgres
 from rag_assets.runs.reports import hand_over
-from rag_assets.store.overview import BotSources, FailedSource, failed_sources, sources_by_bot
+from rag_assets.store.overview import BotSources, FailedSource, PoorSource, failed_sources, poor_sources, sources_by_bot
 from rag_assets.store.roots import Root, RootScan, list_roots
 from rag_assets.store.tenants import SHARED_BOT
+
+_WORST, _MAX_WORST = 20, 200  # poor sources that a check names, of a bot and in all
 
 
 @dg.asset(
@@ -30,6 +34,12 @@ from rag_assets.store.tenants import SHARED_BOT
             "sources_readable",
             asset="sources",
             description="Every root could be listed and every file in it could be read.",
+            partitions_def=tenants,
+        ),
+        dg.AssetCheckSpec(
+            "sources_quality",
+            asset="sources",
+            description="No source was read poorly: with pages without text, a guessed encoding and the like.",
             partitions_def=tenants,
         ),
         dg.AssetCheckSpec(
@@ -53,6 +63,7 @@ def sources(context: dg.AssetExecutionContext, config: IngestConfig, postgres: P
         with database.work(tenant) as connection:
             bots = sources_by_bot(connection, tenant)
             failures = failed_sources(connection, tenant, MAX_FAILURES)
+            poor = poor_sources(connection, tenant)
             roots = list_roots(connection, tenant)
     for root in report.unreadable_roots:
         context.log.warning(printable(f"root {root.name} of bot {root.bot} is kept as it was: {root.error}"))
@@ -78,7 +89,7 @@ def sources(context: dg.AssetExecutionContext, config: IngestConfig, postgres: P
             "run_bot": config.bot or "all",
             "seconds": step.seconds,
         },
-        check_results=[_readable(bots, failures), _no_mass_loss(held)],
+        check_results=[_readable(bots, failures), _quality(poor), _no_mass_loss(held)],
     )
 
 
@@ -113,6 +124,28 @@ def _readable(bots: Sequence[BotSources], failures: Sequence[FailedSource]) -> d
             "failed": sum(bot.failed for bot in bots),
             "unreadable_roots": sum(bot.unreadable_roots for bot in bots),
             "failures": failures_table(failures),
+        },
+    )
+
+
+def _quality(poor: Sequence[PoorSource]) -> dg.AssetCheckResult:
+    # Also of the whole partition, and a warning: a poor source is served, and somebody may make it better.
+    counts = Counter((one.bot, reason.figure) for one in poor for reason in one.reasons)
+    of_bots = [list(own)[:_WORST] for _, own in groupby(poor, key=lambda one: one.bot)]
+    worst = [one for own in of_bots for one in own][:_MAX_WORST]
+    return dg.AssetCheckResult(
+        check_name="sources_quality",
+        passed=not poor,
+        severity=dg.AssetCheckSeverity.WARN,
+        description=f"{counted(len(poor), 'source was', 'sources were')} read poorly" if poor else None,
+        metadata={
+            "poor": len(poor),
+            "reasons": records_table(
+                [{"bot": bot, "reason": figure, "sources": count} for (bot, figure), count in sorted(counts.items())]
+            ),
+            "worst": records_table(
+                [{"bot": one.bot, "source": one.name, "why": "; ".join(map(str, one.reasons))} for one in worst]
+            ),
         },
     )
 

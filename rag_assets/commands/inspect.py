@@ -18,6 +18,8 @@ from rag_assets.commands.options import Encoding, Json
 from rag_assets.commands.shell import CommandResult, note, printable
 from rag_assets.documents.model import Chunk
 from rag_assets.documents.names import spoken_key
+from rag_assets.documents.poor import poor_reasons
+from rag_assets.documents.quality import QUALITY
 from rag_assets.errors import UsageError
 from rag_assets.ingest.roots import check_encoding
 from rag_assets.printing import counted
@@ -72,6 +74,7 @@ def _payload(item: Inspected) -> dict[str, Any]:
         "language": document.language if document else None,
         "title": document.title if document else None,
         "metadata": dict(document.metadata) if document else {},
+        "poor": _poor(item),
         "text": document.text if document else "",
         "chunks": [_chunk_payload(chunk) for chunk in item.chunks],
     }
@@ -93,12 +96,19 @@ def _show(console: Console, found: list[Inspected]) -> None:
             continue
         facts = [item.content_type or "", document.language or "", counted(len(document.text), "character")]
         console.print(Text(f"  {', '.join(fact for fact in facts if fact)}, {_count(len(item.chunks))}"))
+        if reasons := _poor(item):
+            console.print(Text(printable(f"  read poorly: {'; '.join(reasons)}"), style="yellow"), soft_wrap=True)
         table = Table("#", "start", "end", "tokens", "page", "headings", "begins with", box=None)
         for chunk in item.chunks[:_SHOWN_CHUNKS]:
             table.add_row(*_cells(chunk))
         console.print(table)
         if len(item.chunks) > _SHOWN_CHUNKS:
             console.print(f"  and {len(item.chunks) - _SHOWN_CHUNKS:,} more; all of them with --json or --html")
+
+
+def _poor(item: Inspected) -> list[str]:
+    document = item.record.document
+    return [reason.words for reason in poor_reasons(document.metadata.get(QUALITY))] if document else []
 
 
 def _count(chunks: int) -> str:

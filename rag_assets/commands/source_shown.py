@@ -43,6 +43,8 @@ def _steps(life: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "read", "not now: it could not be read, or is to be read again"
     if life["characters"] is not None:
         yield "parsed", _parsed(life)
+        if life["poor"]:
+            yield "poor", "; ".join(life["poor"])
     elif life["status"] == "no_text":
         yield "parsed", f"no text: {error}" if error else "no text"
     if error and life["status"] != "no_text" and error not in {profile["error"] for profile in life["profiles"]}:

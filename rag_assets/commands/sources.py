@@ -18,6 +18,7 @@ from rag_assets.commands.source_shown import show_life, visible_to
 from rag_assets.documents.names import part_name
 from rag_assets.printing import counted
 from rag_assets.store.database import Connection
+from rag_assets.store.overview import poor_sources
 from rag_assets.store.roots import list_roots
 from rag_assets.store.source_life import (
     Filter,
@@ -58,6 +59,7 @@ def sources(
         str | None, typer.Option(metavar="WORDS", help="Only sources with these words in their name, file or place.")
     ] = None,
     limit: Annotated[int | None, typer.Option(help="Most sources or files to list. (default: all)", min=1)] = None,
+    poor: Annotated[bool, typer.Option("--poor", help="Only sources that were read poorly, with the reasons.")] = False,
     by_file: Annotated[bool, typer.Option("--by-file", help="List files, with their number of sources.")] = False,
     as_json: Json = False,
 ) -> CommandResult:
@@ -66,22 +68,24 @@ def sources(
     Where one is not for all users of the bot, each says who sees it. With --show, say of one source when it was seen,
     read, made a document of and published, what failed, and when that is tried again.
     """
-    wanted = Filter(status.value if status else None, like, limit)
     with ready_database() as database, database.work(tenant) as connection:
         spaces_of(connection, tenant, bot)
         if show is not None:
             return _lives(connection, tenant, bot, show)
         roots = [root.shown for root in list_roots(connection, tenant, bot)]
         counts = source_counts(connection, tenant, bot)
+        reasons = {one.id: [reason.words for reason in one.reasons] for one in poor_sources(connection, tenant, bot)}
+        wanted = Filter(status.value if status else None, like, limit, list(reasons) if poor else None)
         payload: dict[str, Any] = {"tenant": tenant, "bot": bot, "roots": roots, "counts": counts}
         if by_file:
             files = list_files(connection, tenant, bot, wanted)
             return CommandResult({**payload, "files": files}, lambda console: _show_files(console, files))
         found = list_sources(connection, tenant, bot, wanted)
-    payload |= {"matching": found.matching, "sources": found.sources}
-    if status is not None or like is not None or limit is not None:
+    listed = [{**source, "poor": reasons.get(source["source_id"], [])} for source in found.sources]
+    payload |= {"matching": found.matching, "sources": listed}
+    if status is not None or like is not None or limit is not None or poor:
         roots = list(dict.fromkeys(source["root"] for source in found.sources if source["root"]))
-    return CommandResult(payload, lambda console: _show_sources(console, found.sources, found.matching, roots))
+    return CommandResult(payload, lambda console: _show_sources(console, listed, found.matching, roots, poor))
 
 
 def _lives(connection: Connection, tenant: str, bot: str, name: str) -> CommandResult:
@@ -98,11 +102,13 @@ def _lives(connection: Connection, tenant: str, bot: str, name: str) -> CommandR
     return CommandResult(payload, shown)
 
 
-def _show_sources(console: Console, found: Sequence[Mapping[str, Any]], matching: int, roots: Sequence[str]) -> None:
+def _show_sources(
+    console: Console, found: Sequence[Mapping[str, Any]], matching: int, roots: Sequence[str], poor: bool
+) -> None:
     several = len({source["root"] for source in found}) > 1  # the same name may lie under each of them
     shared = all(source["visibility"] == "bot" for source in found)
     optional = [name for name, wanted in (("root", several), ("visible to", not shared)) if wanted]
-    table = Table("status", "source", "in", *optional, "kind", "chunks by profile", "error")
+    table = Table("status", "source", "in", *optional, "kind", "chunks by profile", "poor" if poor else "error")
     for source in found:
         status = str(source["status"])
         profiles = ", ".join(
@@ -117,13 +123,16 @@ def _show_sources(console: Console, found: Sequence[Mapping[str, Any]], matching
             *([] if shared else [Text(printable(visible_to(source)))]),
             Text(str(source["source_type"])),
             Text(profiles or "none yet"),
-            Text(printable(source["error"] or _missing(source))),
+            Text(printable("; ".join(source["poor"]) if poor else source["error"] or _missing(source))),
         )
     console.print(table)
     count = counted(len(found), "source")
     count = count if len(found) == matching else f"{len(found):,} of {counted(matching, 'source')}"
     line = f"{count} under: {printable(', '.join(roots))}" if roots else count
     console.print(Text(line, style="dim"), soft_wrap=True)
+    poorly = sum(bool(source["poor"]) for source in found)
+    if poorly and not poor:
+        console.print(Text(f"read poorly: {poorly:,}; why, says `rag sources --poor`", style="yellow"), soft_wrap=True)
 
 
 def _place(source: Mapping[str, Any]) -> str:

@@ -86,10 +86,11 @@ def decode(data: bytes, declared: str | None = None) -> str:
     """
     now = _reading.get() or Reading()
     found = _decoded(data, _codec(declared), _codec(now.stated))
-    if found.encoding != UTF_8 and not found.text.isascii():
-        now.encodings.add(found.encoding)
+    name = found.encoding.replace("_", "-")
+    if name != UTF_8 and not found.text.isascii():
+        now.encodings.add(name)
         if found.guessed_from is not None:
-            now.guesses[found.encoding] = now.guesses.get(found.encoding, 0) + found.guessed_from
+            now.guesses[name] = now.guesses.get(name, 0) + found.guessed_from
     return found.text
 
 

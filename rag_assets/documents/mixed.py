@@ -17,7 +17,7 @@ _HIGH = re.compile(rb"[\x80-\xff]+")
 _HIGH_BYTE, _ASCII_LETTER = re.compile(rb"[\x80-\xff]"), re.compile(rb"[A-Za-z]")
 _MARK = "\ufffd"
 _JUDGED = 64 * 1024  # characters of a text
-_QUOTES = frozenset("“”‘’–—…€\u00a0")
+_QUOTES = frozenset("“”‘’–—…€")
 _FEW_BAD = 10  # characters in UTF-8 for each byte that is not: the file is UTF-8, with damage or a few foreign words
 # By chance other encodings make a character of UTF-8 here and there, and hardly ever lines of several. Where such lines
 # are fewer, the text as a whole has to be worse; that is told of Latin letters alone, where none stand side by side.

@@ -9,7 +9,7 @@
     encoding_evidence      how many characters that are not ASCII it was guessed from
     languages              ISO 639-1 codes found in the text, most frequent first
     form_values, notes     values filled into a PDF's form, and notes on its pages, that are part of the text
-    text_objects_unread    pieces of text that a PDF shows, and that name no character
+    text_objects_unread    pieces of text that a PDF shows, and that name no character; then also `text_objects`, all
     pages, pages_without_text, pages_ocr, repeated_lines_dropped, ...   what the parser itself counted
 
 Records of a collection file have only the figures that say something: there is one for each row.
@@ -71,7 +71,7 @@ def with_quality(record: Record, bytes_in: int, read: Reading) -> Record:
     # A file inside this one has been decoded by itself, and of a row in ASCII any encoding makes the same.
     found = _encoding(read) if not record.part and not document.text.isascii() else {}
     if record.key:
-        found |= {"replacement_characters": replaced} if replaced else {}
+        found |= {"replacement_characters": replaced, "characters_out": len(document.text)} if replaced else {}
         return _with(record, document, found) if found else record
     found |= {"bytes_in": bytes_in, "characters_out": len(document.text), "replacement_characters": replaced}
     if not _is_code(document):

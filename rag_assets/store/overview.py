@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
 
 from psycopg.rows import class_row
 
+from rag_assets.documents.poor import FIGURES, Reason, poor_reasons
 from rag_assets.sources.secrets import shown_text
 from rag_assets.store.database import Connection
 from rag_assets.store.sql import query, rows
@@ -67,6 +70,29 @@ class FailedSource:
     error: str
 
 
+@dataclass(frozen=True)
+class PoorSource:
+    """A source that was read poorly, and why, worst reason first."""
+
+    id: UUID
+    bot: str
+    name: str
+    reasons: tuple[Reason, ...]
+
+    @property
+    def share(self) -> float:
+        """How much of its text is lost or in doubt, 0 to 1, as far as anybody knows."""
+        return self.reasons[0].share
+
+
+@dataclass(frozen=True)
+class _Doubtful:
+    id: UUID
+    bot: str
+    name: str
+    quality: Any
+
+
 def sources_by_bot(connection: Connection, tenant: str) -> list[BotSources]:
     """One for each bot of the tenant."""
     return rows(connection, class_row(BotSources), query("sources_by_bot"), {"tenant": tenant})
@@ -87,3 +113,13 @@ def failed_sources(connection: Connection, tenant: str, limit: int, bot: str | N
     values = {"tenant": tenant, "bot": bot, "limit": limit}
     found = rows(connection, class_row(FailedSource), query("failed_sources"), values)
     return [FailedSource(one.bot, shown_text(one.name), shown_text(one.error)) for one in found]
+
+
+def poor_sources(connection: Connection, tenant: str, bot: str | None = None) -> list[PoorSource]:
+    """What was read poorly of a tenant or bot, as it is now: by bot, worst first."""
+    values = {"tenant": tenant, "bot": bot, "figures": list(FIGURES)}
+    found = [
+        PoorSource(one.id, one.bot, shown_text(one.name), tuple(poor_reasons(one.quality)))
+        for one in rows(connection, class_row(_Doubtful), query("sources_in_doubt"), values)
+    ]
+    return sorted((one for one in found if one.reasons), key=lambda one: (one.bot, -one.share))

@@ -13,6 +13,7 @@ from uuid import UUID
 from psycopg.rows import class_row, dict_row
 
 from rag_assets.documents.names import is_web, part_name
+from rag_assets.documents.poor import poor_reasons
 from rag_assets.errors import UsageError
 from rag_assets.printing import counted
 from rag_assets.sources.secrets import shown_text, without_secrets
@@ -33,11 +34,13 @@ class Listing:
 
 @dataclass(frozen=True)
 class Filter:
-    """Which sources to list: those of a status, and those with some words in their name, file or place."""
+    """Which sources to list: those of a status, those with some words in their name, file or place, and those of
+    these ids."""
 
     status: str | None = None
     like: str | None = None
     limit: int | None = None
+    ids: Sequence[UUID] | None = None
 
 
 ALL = Filter()
@@ -64,8 +67,7 @@ class NamedSource:
 
 def list_sources(connection: Connection, tenant: str, bot: str, wanted: Filter = ALL) -> Listing:
     """The bot's sources, by external id; `visibility` says whether `bot`, `tenant` or one `user` sees a source."""
-    values = {**_values(tenant, bot), "status": wanted.status, "like": wanted.like, "limit": wanted.limit}
-    found = rows(connection, dict_row, query("sources_overview"), values)
+    found = rows(connection, dict_row, query("sources_overview"), {**_values(tenant, bot), **vars(wanted)})
     matching = [row.pop("matching") for row in found]
     return Listing(
         [without_secrets(row, row["external_id"], row["root"]) for row in found], matching[0] if matching else 0
@@ -74,8 +76,7 @@ def list_sources(connection: Connection, tenant: str, bot: str, wanted: Filter =
 
 def list_files(connection: Connection, tenant: str, bot: str, wanted: Filter) -> list[dict[str, Any]]:
     """The files that the bot's sources come from, by root and path, with the number of sources by status."""
-    values = {**_values(tenant, bot), "status": wanted.status, "like": wanted.like, "limit": wanted.limit}
-    found = rows(connection, dict_row, query("sources_by_file"), values)
+    found = rows(connection, dict_row, query("sources_by_file"), {**_values(tenant, bot), **vars(wanted)})
     return [without_secrets(row, row["file"], row["root"]) for row in found]
 
 
@@ -144,6 +145,7 @@ def source_life(connection: Connection, source: UUID) -> dict[str, Any]:
     (life,) = rows(connection, dict_row, query("source_life"), {"source": source})
     metadata: Mapping[str, Any] = life.pop("metadata")
     life["quality"] = metadata.get("quality", {})
+    life["poor"] = [reason.words for reason in poor_reasons(life["quality"])]
     life["document"] = metadata.get("doc_id")
     life["profiles"] = rows(connection, dict_row, query("source_life_in_profiles"), {"source": source})
     failed = {one.profile: one for one in failed_work(connection, life["tenant"])}

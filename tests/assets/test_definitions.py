@@ -40,6 +40,7 @@ def test_jobs_checks_schedules_and_sensors_keep_their_names() -> None:
     assert jobs == {"ingest_sources", "ingest_pair", "eval_gate", "promote_profile", "purge_query_log", "watch_batches"}
     assert {key.to_user_string() for key in graph.asset_check_keys} == {
         "sources:sources_readable",
+        "sources:sources_quality",
         "sources:no_mass_loss",
         "hnsw_index:hnsw_recall",
         "eval_metrics:promotion_gate",

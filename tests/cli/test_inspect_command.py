@@ -103,6 +103,10 @@ def test_where_no_page_can_be_written_is_told_before_anything_is_read(rag: Rag, 
 def test_the_encoding_that_a_root_would_be_told_is_tried(rag: Rag, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes("Миру мир".encode("koi8-r"))
     (file,) = rag.json("inspect", str(tmp_path / "a.txt"), "--encoding", "koi8-r")["files"]
-    assert (file["text"], file["metadata"]["quality"]["encoding"]) == ("Миру мир", "koi8_r")
+    assert (file["text"], file["metadata"]["quality"]["encoding"]) == ("Миру мир", "koi8-r")
+    assert file["poor"] == []
+    (file,) = rag.json("inspect", str(tmp_path / "a.txt"))["files"]
+    assert file["poor"] == ["the encoding is a guess (koi8-u) from 7 characters"]
+    assert f"read poorly: {file['poor'][0]}" in rag("inspect", str(tmp_path / "a.txt")).stdout
     _, message = rag.error("inspect", str(tmp_path / "a.txt"), "--encoding", "koi8-q")
     assert "did you mean" in message

@@ -215,3 +215,45 @@ def test_who_sees_a_source_is_told_in_the_list_and_in_its_life(rag: Rag, filled:
     shared = ("sources", "--tenant", filled, "--bot", "all-bots")
     assert [(one["visibility"], one["user"]) for one in rag.json(*shared)["sources"]] == [("tenant", None)]
     assert "to all bots of the tenant" in rag(*shared, "--show", "ours.md").stdout
+
+
+@pytest.fixture
+def poor(tenant: str, documents: Path) -> str:
+    """The tenant with a file that is damaged, and rows of which two hang on a guess."""
+    (documents / "damaged.txt").write_bytes("Die Tür ist grün und schön. ".encode() * 90 + b"\xff " * 9)
+    (documents / "table.csv").write_bytes("question,answer\nGdzie?,Żółć\nKto?,Jaźń\nWhere?,Here\n".encode("cp1250"))
+    database = Database.from_settings()
+    ingest(database, tenant, "b", "tiny")
+    database.close()
+    return tenant
+
+
+def test_poor_sources_are_listed_with_their_reasons(rag: Rag, poor: str) -> None:
+    found = {source["name"]: source["poor"] for source in listed(rag, poor, "--poor")["sources"]}
+    assert set(found) == {"damaged.txt", "Gdzie?", "Kto?"}
+    assert found["damaged.txt"][0].endswith("of the characters could not be decoded")
+    everything = {source["name"]: source["poor"] for source in listed(rag, poor)["sources"]}
+    assert {name: reasons for name, reasons in everything.items() if reasons} == found
+    words = ("sources", "--tenant", poor, "--bot", "b")
+    assert "a guess" in " ".join(rag(*words, "--poor").stdout.split())
+    assert "rag sources --poor" in rag(*words).stdout
+    assert "could not be decoded" in rag(*words, "--show", "damaged.txt").stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "names"),
+    [
+        (("--status", "failed"), []),
+        (("--like", "table"), ["Gdzie?", "Kto?"]),
+        (("--like", "table", "--status", "ready"), ["Gdzie?", "Kto?"]),
+    ],
+)
+def test_poor_sources_are_filtered_like_any(rag: Rag, poor: str, words: tuple[str, ...], names: list[str]) -> None:
+    assert sorted(source["name"] for source in listed(rag, poor, "--poor", *words)["sources"]) == names
+    limited = listed(rag, poor, "--poor", *words, "--limit", "1")
+    assert (len(limited["sources"]), limited["matching"]) == (min(1, len(names)), len(names))
+
+
+def test_files_of_poor_sources_are_counted(rag: Rag, poor: str) -> None:
+    files = listed(rag, poor, "--poor", "--by-file")["files"]
+    assert {file["file"]: file["sources"] for file in files} == {"damaged.txt": 1, "table.csv": 2}

@@ -56,13 +56,15 @@ class _Pages:
     unread: int = 0
     by_ocr: int = 0
     ocr_error: str = ""
-    objects_unread: int = 0  # text objects that show something and gave no character
+    objects: int = 0  # text objects that show something
+    objects_unread: int = 0  # those of them that gave no character
     places: list[list[Place | None]] = field(default_factory=list)  # of the lines of each page
     added: list[list[Added]] = field(default_factory=list)  # to each page
 
     def take(self, page: pdfium.PdfPage) -> None:
-        lines, places, unread = _lines(page)
+        lines, places, (unread, objects) = _lines(page)
         self.objects_unread += unread
+        self.objects += objects
         self.added.append(additions(page))
         self.pages.append(lines)
         self.places.append(places)
@@ -105,7 +107,8 @@ def parse_pdf(data: bytes, name: str, content_type: str | None) -> list[Record]:
     notes, values = (sum(one.is_note is kind for page in found.added for one in page) for kind in (True, False))
     counts |= {"notes": notes} if notes else {}
     counts |= {"form_values": values} if values else {}
-    counts |= {"text_objects_unread": found.objects_unread} if found.objects_unread else {}
+    if found.objects_unread:
+        counts |= {"text_objects": found.objects, "text_objects_unread": found.objects_unread}
     counts |= {"pages_ocr_failed": empty} if found.ocr_error else {}
     document: Document = builder.document(
         title=normalize(found.title).strip(), content_type="application/pdf", metadata=figures(None, **counts)
@@ -164,12 +167,12 @@ def _on_page(document: pdfium.PdfDocument, index: int, read: Callable[[Any], Any
         page.close()
 
 
-def _lines(page: pdfium.PdfPage) -> tuple[Page, list[Place | None], int]:
+def _lines(page: pdfium.PdfPage) -> tuple[Page, list[Place | None], tuple[int, int]]:
     objects = readable_objects(page)
     text_page = page.get_textpage()
     try:
         text = text_page.get_text_range(errors="replace")
-        unread = objects.unread(text_page, text)
+        unread = objects.unread(text_page, text), len(objects.shown)
         columns = objects.columns_read(text_page)
         if columns:
             blank_before = itertools.chain([False], map(is_blank, columns))
