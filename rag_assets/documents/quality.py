@@ -8,6 +8,7 @@
     encoding_guessed       true where nobody has said so, and
     encoding_evidence      how many characters that are not ASCII it was guessed from
     languages              ISO 639-1 codes found in the text, most frequent first
+    columns                columns of text side by side on a PDF's page, on the page that has most of them
     form_values, notes     values filled into a PDF's form, and notes on its pages, that are part of the text
     text_objects_unread    pieces of text that a PDF shows, and that name no character; then also `text_objects`, all
     pages, pages_without_text, pages_ocr, repeated_lines_dropped, ...   what the parser itself counted

@@ -65,6 +65,16 @@ def prints(*lines: tuple[str, int, int]) -> bytes:
     return b" ".join(f"BT /F1 {size} Tf 20 {y} Td ({text}) Tj ET".encode() for text, size, y in lines)
 
 
+def placed(*lines: tuple[str, float, float], size: float = 10) -> bytes:
+    """Text, and how far it begins from the left and the lower edge of the page."""
+    shown = (f"1 0 0 1 {x} {y} Tm ({_escaped(text)}) Tj" for text, x, y in lines)
+    return f"BT /F1 {size} Tf {' '.join(shown)} ET".encode()
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", r"\\").replace("(", r"\(").replace(")", r"\)")
+
+
 IMAGE_ONLY = b"q 200 0 0 200 20 20 cm /Im Do Q"
 
 
@@ -106,6 +116,18 @@ def _with_font(writer: PdfWriter, name: str, font: dict[str, object]) -> bytes:
     target = io.BytesIO()
     writer.write(target)
     return target.getvalue()
+
+
+def named(content: bytes, code: bytes, character: str) -> bytes:
+    """A page with a font /N that is Helvetica, but for the code, which stands for the character."""
+    writer = PdfWriter(clone_from=PdfReader(io.BytesIO(pdf(content))))
+    names = DecodedStreamObject()
+    names.set_data(
+        b"begincmap 1 begincodespacerange <00> <FF> endcodespacerange 1 beginbfchar <%s> <%s> endbfchar endcmap"
+        % (code.hex().encode(), character.encode("utf-16-be").hex().encode())
+    )
+    font: dict[str, object] = {"/Type": "/Font", "/Subtype": "/Type1", "/BaseFont": "/Helvetica"}
+    return _with_font(writer, "/N", font | {"/ToUnicode": writer._add_object(names)})
 
 
 def vertical(*columns: str, across: str = "", printed_from: int = 260) -> bytes:

@@ -6,7 +6,6 @@ import contextlib
 import io
 import itertools
 import logging
-import re
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -23,19 +22,15 @@ from rag_assets.documents.languages import detect
 from rag_assets.documents.model import Document, Media, Record
 from rag_assets.documents.normalize import normalize
 from rag_assets.documents.parsers.pdf_filled import Added, Place, additions, with_additions
-from rag_assets.documents.parsers.pdf_hyphens import BREAK, without_line_breaks
-from rag_assets.documents.parsers.pdf_layout import Line, Page, drop_repeated, parts_of, with_paragraphs
+from rag_assets.documents.parsers.pdf_hyphens import without_line_breaks
+from rag_assets.documents.parsers.pdf_layout import Line, Page, drop_repeated, parts_of
+from rag_assets.documents.parsers.pdf_lines import Read, read_lines
 from rag_assets.documents.parsers.pdf_objects import readable_objects
-from rag_assets.documents.parsers.pdf_overprint import printed_once
 from rag_assets.documents.quality import figures
 from rag_assets.documents.reasons import in_words
 from rag_assets.errors import ParseError
 from rag_assets.printing import counted
 
-# PDFium marks a hyphen at a line's end with one of the first two; the word goes on in the next line.
-_LINE_BREAK = re.compile("[\x02\ufffe]\r?\n?")
-_SOFT_BREAK = re.compile("\u00ad\r?\n?")
-_LINE = re.compile("[^\r\n]+(?:[\x02\ufffe\u00ad]\r?\n[^\r\n]+)*")
 # PDFium keeps global state and must not run in two threads at once.
 _LOCK = threading.Lock()
 # It says of each XFA form that it cannot draw it, which is not asked for.
@@ -60,14 +55,16 @@ class _Pages:
     objects_unread: int = 0  # those of them that gave no character
     places: list[list[Place | None]] = field(default_factory=list)  # of the lines of each page
     added: list[list[Added]] = field(default_factory=list)  # to each page
+    columns: int = 0  # on the page that has most; 0 where no place is known
 
     def take(self, page: pdfium.PdfPage) -> None:
-        lines, places, (unread, objects) = _lines(page)
+        read, (unread, objects) = _lines(page)
         self.objects_unread += unread
         self.objects += objects
+        self.columns = max(self.columns, read.columns)
         self.added.append(additions(page))
-        self.pages.append(lines)
-        self.places.append(places)
+        self.pages.append(read.lines)
+        self.places.append(read.places)
 
     def leave_out(self) -> None:
         """Count a page that cannot be read."""
@@ -104,6 +101,7 @@ def parse_pdf(data: bytes, name: str, content_type: str | None) -> list[Record]:
     counts = {"pages": len(pages), "pages_without_text": empty, "repeated_lines_dropped": dropped}
     counts |= {"pages_unread": found.unread} if found.unread else {}
     counts |= {"pages_ocr": found.by_ocr} if found.by_ocr else {}
+    counts |= {"columns": found.columns} if found.columns else {}
     notes, values = (sum(one.is_note is kind for page in found.added for one in page) for kind in (True, False))
     counts |= {"notes": notes} if notes else {}
     counts |= {"form_values": values} if values else {}
@@ -167,7 +165,7 @@ def _on_page(document: pdfium.PdfDocument, index: int, read: Callable[[Any], Any
         page.close()
 
 
-def _lines(page: pdfium.PdfPage) -> tuple[Page, list[Place | None], tuple[int, int]]:
+def _lines(page: pdfium.PdfPage) -> tuple[Read, tuple[int, int]]:
     objects = readable_objects(page)
     text_page = page.get_textpage()
     try:
@@ -177,41 +175,10 @@ def _lines(page: pdfium.PdfPage) -> tuple[Page, list[Place | None], tuple[int, i
         if columns:
             blank_before = itertools.chain([False], map(is_blank, columns))
             lines = [Line(text, apart=b) for text, b in zip(columns, blank_before, strict=False) if not is_blank(text)]
-            return lines, [None] * len(lines), unread
-        return *_lines_across(text_page, text), unread
+            return Read(lines, [None] * len(lines)), unread
+        return read_lines(text_page, text, objects.drawn), unread
     finally:
         text_page.close()
-
-
-def _lines_across(text_page: pdfium.PdfTextPage, text: str) -> tuple[Page, list[Place | None]]:
-    # Characters without a code are left out of the text: their places no longer tell which is which.
-    sized = len(text) == text_page.count_chars()
-    lines: Page = []
-    places: list[Place | None] = []
-    blank, above = False, 0.0
-    for match in _LINE.finditer(text):
-        if is_blank(match[0]):
-            blank = bool(lines)
-            continue
-        size, place = _extent(text_page, match) if sized else (0.0, None)
-        places.append(place)
-        line = printed_once(text_page, match[0], match.start()) if sized else match[0]
-        space = above - place.top if place and size and above else 0.0
-        lines.append(Line(_SOFT_BREAK.sub("", _LINE_BREAK.sub(BREAK, line)), size, space, blank))
-        blank, above = False, place.bottom if place else 0.0
-    return with_paragraphs(lines), places
-
-
-def _extent(text_page: pdfium.PdfTextPage, line: re.Match[str]) -> tuple[float, Place | None]:
-    """Return the height of a line to half a point, the smaller of its first and last character, and its place."""
-    text = line[0]
-    first, last = line.start() + len(text) - len(text.lstrip()), line.start() + len(text.rstrip()) - 1
-    try:
-        left, bottom, _, top = text_page.get_charbox(first, loose=True)
-        _, end_bottom, _, end_top = text_page.get_charbox(last, loose=True)
-    except pdfium.PdfiumError:
-        return 0.0, None
-    return round(2 * min(abs(top - bottom), abs(end_top - end_bottom))) / 2, Place(left, top, end_bottom)
 
 
 def _bookmarks(document: pdfium.PdfDocument) -> Iterator[tuple[int, int, str]]:

@@ -61,10 +61,11 @@ def _words_of(texts: Iterable[str]) -> _Words:
     for text in texts:
         for match in _WHOLE.finditer(text):
             parts = _HYPHEN.split(match[0].casefold())
-            words.pairs.update(itertools.pairwise(parts))
-            words.first.update(parts[:-1])
             if len(parts) == 1:
                 words.whole[parts[0]] += 1
+            else:
+                words.pairs.update(itertools.pairwise(parts))
+                words.first.update(parts[:-1])
     return words
 
 

@@ -57,7 +57,7 @@ def with_paragraphs(page: Page) -> Page:
     spaces = [line.above for line in page if line.above > 0]
     usual = statistics.median_low(spaces) if spaces else 0.0
     return [
-        replace(line, apart=line.apart or line.above > usual + _PARAGRAPH_SPACE * line.size > 0) if line.size else line
+        replace(line, apart=True) if line.size and line.above > usual + _PARAGRAPH_SPACE * line.size > 0 else line
         for line in page
     ]
 

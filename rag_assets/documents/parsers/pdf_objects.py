@@ -7,8 +7,8 @@ nobody knows its shapes: it is what Japanese, Chinese and Korean files have that
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from ctypes import POINTER, byref, c_float, cast, create_string_buffer
+from collections.abc import Iterator, Sequence
+from ctypes import POINTER, byref, c_double, c_float, cast, create_string_buffer
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -21,6 +21,8 @@ _CONTROLS = re.compile("[\0\x01\x03-\x08\x0e-\x1f]")  # what a font without name
 _MAX_NESTED = 5  # forms in forms
 _MAX_STEPS = 20_000_000  # objects times characters that are looked at on one page
 _SAME_COLUMN = 1.0  # points
+_AHEAD = 3  # rectangles: an object may have several
+_MAX_PATHS = 2_000  # more are a drawing
 
 
 class _Shown(NamedTuple):
@@ -36,6 +38,7 @@ class TextObjects:
 
     shown: list[_Shown] = field(default_factory=list)
     columns: list[_Shown] = field(default_factory=list)  # those without a width, which now have one
+    paths: list[Any] = field(default_factory=list)  # what is drawn, but for what is drawn in forms
 
     def unread(self, text_page: pdfium.PdfTextPage, text: str) -> int:
         """Return of how many no character has come out, or nothing but controls; `text` is that of the page.
@@ -45,7 +48,8 @@ class TextObjects:
         if self._are_too_many(text_page):
             return 0
         has_controls = bool(_CONTROLS.search(text))
-        return sum(_is_unread(text_page, *one, has_controls) for one in self.shown)
+        doubtful = self.shown if has_controls else _without_characters(text_page, self.shown)
+        return sum(_is_unread(text_page, *one, has_controls) for one in doubtful)
 
     def columns_read(self, text_page: pdfium.PdfTextPage) -> list[str]:
         """Return the text of each column of a page of vertical text, in the order of printing; [] for other pages.
@@ -69,6 +73,17 @@ class TextObjects:
             before = left
         return lines
 
+    def drawn(self) -> list[tuple[float, float, float, float]]:
+        """Return left, bottom, right and top of the lines and areas drawn on the page."""
+        sides = (c_float(), c_float(), c_float(), c_float())
+        references = tuple(byref(side) for side in sides)
+        found = []
+        for path in self.paths if len(self.paths) <= _MAX_PATHS else ():
+            if pdfium_c.FPDFPageObj_GetBounds(path, *references):
+                left, bottom, right, top = (side.value for side in sides)
+                found.append((left, bottom, right, top))
+        return found
+
     def _are_too_many(self, text_page: pdfium.PdfTextPage) -> bool:
         return bool(len(self.shown) * text_page.count_chars() > _MAX_STEPS)
 
@@ -81,7 +96,7 @@ def readable_objects(page: pdfium.PdfPage) -> TextObjects:
     found = TextObjects()
     sides = (c_float(), c_float(), c_float(), c_float())
     references = tuple(byref(side) for side in sides)
-    for one in _text_objects(page.raw):
+    for one in _text_objects(page.raw, found.paths):
         if not pdfium_c.FPDFPageObj_GetBounds(one, *references):
             continue
         left, bottom, right, top = (side.value for side in sides)
@@ -94,6 +109,28 @@ def readable_objects(page: pdfium.PdfPage) -> TextObjects:
             lean = _WIDTH / height
             pdfium_c.FPDFPageObj_Transform(one, 1, 0, lean, 1, -lean * (top + bottom) / 2, 0)
             found.columns.append(shown)
+    return found
+
+
+def _without_characters(text_page: pdfium.PdfTextPage, shown: Sequence[_Shown]) -> list[_Shown]:
+    """Return the objects for which no character is found at once; to look for those of one takes its time.
+
+    PDFium has a rectangle for the characters of each object, in the same order.
+    """
+    sides = c_double(), c_double(), c_double(), c_double()
+    left, top, right, bottom = sides
+    references = tuple(map(byref, sides))
+    count = pdfium_c.FPDFText_CountRects(text_page, 0, -1)
+    found, number = [], 0
+    for one in shown:
+        for ahead in range(number, min(number + _AHEAD, count)):
+            pdfium_c.FPDFText_GetRect(text_page, ahead, *references)
+            middle, height = (left.value + right.value) / 2, (bottom.value + top.value) / 2
+            if one.bounds[0] <= middle <= one.bounds[2] and one.bounds[1] <= height <= one.bounds[3]:
+                number = ahead + 1
+                break
+        else:
+            found.append(one)
     return found
 
 
@@ -115,12 +152,14 @@ def _text(text_page: pdfium.PdfTextPage, one: Any) -> str:
     return buffer.raw.decode("utf-16-le", "replace").rstrip("\0")
 
 
-def _text_objects(page: Any) -> Iterator[Any]:
+def _text_objects(page: Any, paths: list[Any]) -> Iterator[Any]:
     for index in range(pdfium_c.FPDFPage_CountObjects(page)):
         one = pdfium_c.FPDFPage_GetObject(page, index)
         kind = pdfium_c.FPDFPageObj_GetType(one)
         if kind == pdfium_c.FPDF_PAGEOBJ_TEXT:
             yield one
+        elif kind == pdfium_c.FPDF_PAGEOBJ_PATH:
+            paths.append(one)
         elif kind == pdfium_c.FPDF_PAGEOBJ_FORM:
             yield from _text_objects_in(one, 1)
 
