@@ -13,9 +13,11 @@ from __future__ import annotations
 import argparse
 import random
 import resource
+import sys
 import time
 from collections import Counter
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 from bench.common import show
@@ -29,6 +31,8 @@ from rag_assets.documents.registry import choose
 from rag_assets.errors import SourceError
 
 MAX_SEED_BYTES = 150_000
+_PLAUSIBLE, _PLAUSIBLE_RATIO = 200_000, 100  # characters of a file, and for each of its bytes
+_PROGRESS = 1000  # inputs between two lines that tell how far it is
 _OUTCOMES = ("ready", "no_text", "failed")
 _UNEXPECTED = "exception"  # refused, but by an exception that the parser did not foresee
 _HARM = ("crash", "hang", "memory", "broken")
@@ -61,8 +65,8 @@ def format_of(data: bytes, name: str) -> str:
         return "unsupported"
 
 
-def outcome(records: list[Record]) -> tuple[str, str]:
-    """The outcome of one input, and the message where it is harm."""
+def outcome(records: list[Record], size: int) -> tuple[str, str]:
+    """The outcome of one input of `size` bytes, and the message where it is harm."""
     for record in records:
         error = record.error or ""
         if "the parser process" in error:
@@ -74,6 +78,9 @@ def outcome(records: list[Record]) -> tuple[str, str]:
         reason = broken_promise(record)
         if reason:
             return "broken", reason
+    characters = sum(len(record.document.text) for record in records if record.document)
+    if characters > max(_PLAUSIBLE, _PLAUSIBLE_RATIO * size):
+        return "broken", f"{characters:,} characters come out of {size:,} bytes"
     if any("parser failed:" in (record.error or "") for record in records):
         return _UNEXPECTED, ""
     statuses = {record.status for record in records}
@@ -93,6 +100,8 @@ def broken_promise(record: Record) -> str | None:
         return "text or title is not normalised"
     if any(not 0 <= block.start < block.end <= len(document.text) for block in document.blocks):
         return "a block lies outside of the text"
+    if any(before.start > after.start for before, after in pairwise(document.blocks)):
+        return "blocks are not in the order of the text"
     return None
 
 
@@ -104,14 +113,19 @@ def run(seeds: dict[str, bytes], inputs: int, seed: int, keep: Path | None) -> T
         by_format.setdefault(format_of(data, name), []).append(name)
     by_format.pop("unsupported", None)
     parts = [data[:20_000] for data in seeds.values()]
-    tally = Tally()
+    tally, began = Tally(), time.monotonic()
     for number in range(inputs):
+        if number and number % _PROGRESS == 0:
+            left = (time.monotonic() - began) * (inputs - number) / number
+            print(
+                f"{number} of {inputs}, {len(tally.harm)} harmful, about {left:.0f} s left", file=sys.stderr, flush=True
+            )
         kind = list(by_format)[number % len(by_format)]
         name = randomness.choice(by_format[kind])
         data = mutated(seeds[name], randomness, parts)
         started = time.monotonic()
         try:
-            result, message = outcome(parse_file(data, name))
+            result, message = outcome(parse_file(data, name), len(data))
         # The very thing that is looked for.
         except Exception as error:
             result, message = "crash", f"{type(error).__name__}: {error}"

@@ -115,6 +115,13 @@ def test_each_entry_of_a_calendar_is_a_record() -> None:
     assert "Organizer: Kim Lee" in document.text
 
 
+def test_a_value_that_its_kind_does_not_allow_is_kept_as_text() -> None:
+    damaged = CALENDAR.replace(b"DTSTART;TZID=Europe/Berlin:20260301T090000", b"DTSTART:next week")
+    first = parse_file(damaged, "plan.ics")[0].document
+    assert first is not None
+    assert "Begins: next week" in first.text
+
+
 @pytest.mark.parametrize(
     "data", [b"BEGIN:VCALENDAR\nBEGIN:VEVENT\nSUMMARY", b"nothing", b"BEGIN:VEVENT\r\nEND:VTODO\r\n"]
 )

@@ -27,7 +27,7 @@ def damage(inputs: int, seed: int) -> list[str]:
     for number in range(inputs):
         name = names[number % len(names)]
         data = mutated(SEEDS[name], randomness, list(SEEDS.values()))
-        result, message = outcome(parse_file(data, name))
+        result, message = outcome(parse_file(data, name), len(data))
         if message:
             harm.append(f"{result} on input {number} of seed {seed}, from {name}: {message}")
     return harm
@@ -54,7 +54,7 @@ def test_thousands_of_damaged_files_are_read_or_refused(rounds: int) -> None:
 @settings(max_examples=150, deadline=None)
 @given(st.binary(max_size=300), st.sampled_from(supported_suffixes()))
 def test_any_bytes_under_any_name_are_read_or_refused(data: bytes, suffix: str) -> None:
-    assert outcome(parse_file(data, f"a{suffix}"))[1] == ""
+    assert outcome(parse_file(data, f"a{suffix}"), len(data))[1] == ""
 
 
 @settings(max_examples=150, deadline=None)
@@ -63,7 +63,7 @@ def test_any_bytes_under_any_name_are_read_or_refused(data: bytes, suffix: str) 
     st.sampled_from([".txt", ".md", ".html", ".json", ".jsonl", ".csv", ".xml", ".srt", ".rtf", ".eml"]),
 )
 def test_any_text_under_the_name_of_a_text_format_is_read_or_refused(data: bytes, suffix: str) -> None:
-    assert outcome(parse_file(data, f"a{suffix}"))[1] == ""
+    assert outcome(parse_file(data, f"a{suffix}"), len(data))[1] == ""
 
 
 @given(st.binary(max_size=50), st.text(max_size=20), st.none() | st.text(max_size=30))

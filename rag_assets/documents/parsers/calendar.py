@@ -82,6 +82,10 @@ def _text(value: Any) -> str:
         return ""
     if isinstance(value, list):
         return ", ".join(filter(None, map(_text, value)))
+    # Text first: a value that its kind does not allow is kept as text, and refuses any other question.
+    if isinstance(value, str):
+        name = getattr(value, "params", {}).get("CN")
+        return str(name) if name else str(value).strip().removeprefix("mailto:")
     if hasattr(value, "cats"):
         return ", ".join(map(str, value.cats))
     moment = getattr(value, "dt", None)
@@ -89,5 +93,4 @@ def _text(value: Any) -> str:
         return str(moment)
     if isinstance(value, dict):
         return "; ".join(f"{field.lower()} {_text(part)}" for field, part in value.items())
-    name = getattr(value, "params", {}).get("CN")
-    return str(name) if name else str(value).strip().removeprefix("mailto:")
+    return str(value).strip()
