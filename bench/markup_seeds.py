@@ -90,9 +90,35 @@ code
 \begin{align}a&=b\end{align}
 \end{document}
 """
+_MAN = r""".TH PUMP 1 "May 2026"
+.SH NAME
+pump \- turn \fBvalves\fR
+.TP
+.BR \-v ", " \-\-valve =\fIN\fR
+Text \(bu more.
+.RS
+.IP a) 2
+Inner
+.RE
+.nf
+code
+.fi
+.TS
+tab(;);
+l l.
+a;b
+.TE
+.ie n .IP one
+.el .IP two
+.Bl -tag
+.It Fl x Ar file Ns , Op Fl y
+Said.
+.El
+"""
 MARKUP: dict[str, bytes] = {
     "a.adoc": _ASCIIDOC.encode(),
     "a.org": _ORG.encode(),
     "a.rst": _RST.encode(),
+    "a.1": _MAN.encode(),
     "a.tex": _LATEX.encode(),
 }

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from rag_assets.documents.model import Record
 from rag_assets.documents.parsers.text import CODE_TYPES, TEXT_SUFFIXES
-from rag_assets.documents.sniff import is_mailbox, media_kind
+from rag_assets.documents.sniff import is_mailbox, is_manual_page, media_kind
 
 Parser = Callable[[bytes, str, str | None], list[Record]]
 
@@ -85,6 +85,14 @@ BUILTIN_FORMATS: tuple[Format, ...] = (
             ("rst", "text/x-rst", (".rst", ".rest")),
             ("latex", "text/x-tex", (".tex", ".latex", ".ltx")),
         )
+    ),
+    Format(
+        "man",
+        f"{_PARSERS}.light_markup:parse_man",
+        frozenset({".man", ".mdoc", ".roff", ".3pm", ".1ssl", ".3ssl", ".5ssl", ".7ssl", ".1p", ".3p"}),
+        frozenset({"text/troff"}),
+        is_manual_page,
+        textual=True,
     ),
     Format(
         "notebook",

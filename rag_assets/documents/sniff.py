@@ -48,6 +48,14 @@ MAIL_BEGINS = re.compile(
     rb"(?=(?:>?From [^\r\n]*+\r?\n)?[!-9;-~]++:)"
 )
 
+# The first line of a manual page: a remark of roff, or the name of the page.
+_MANUAL = re.compile(rb"(?:[.'][ \t]*\\[\"#]|\.TH[ \t]+\S|\.Dd[ \t]+\S)")
+
+
+def is_manual_page(head: bytes) -> bool:
+    """Tell whether bytes begin as the source of a manual page does."""
+    return _MANUAL.match(head) is not None
+
 
 def is_mailbox(head: bytes) -> bool:
     """Tell whether bytes begin as a mailbox does."""

@@ -59,7 +59,7 @@ def parse_calendar(data: bytes, name: str, content_type: str | None) -> list[Rec
 
 
 def _record(entry: Component) -> Record:
-    title = _text(entry.get("SUMMARY"))
+    title = normalize(_text(entry.get("SUMMARY")))
     lines = [f"{label}: {text}" for field, label in _LINES if (text := _text(entry.get(field)))]
     body = _text(entry.get("DESCRIPTION"))
     text = normalize("\n\n".join(part for part in (title, "\n".join(lines), body) if part))

@@ -1,4 +1,4 @@
-"""Text in a light markup, as its readers see it: AsciiDoc, Org, reStructuredText and LaTeX.
+"""Text in a light markup, as its readers see it: AsciiDoc, Org, reStructuredText, LaTeX and manual pages.
 
 What cannot be rendered is kept as it is written, with its headings.
 """
@@ -108,6 +108,11 @@ def parse_rst(data: bytes, name: str, content_type: str | None) -> list[Record]:
 def parse_latex(data: bytes, name: str, content_type: str | None) -> list[Record]:
     """Parse LaTeX as it is printed. Raises ParseError for binary content."""
     return _parse(data, name, content_type, _Markup("text/x-tex", "latex:add_latex", _latex_headings))
+
+
+def parse_man(data: bytes, name: str, content_type: str | None) -> list[Record]:
+    """Parse a manual page as `man` shows it. Raises ParseError for binary content."""
+    return _parse(data, name, content_type, _Markup("text/troff", "man:add_man", lambda text: iter(())))
 
 
 def _parse(data: bytes, name: str, content_type: str | None, markup: _Markup) -> list[Record]:
