@@ -144,3 +144,14 @@ def test_mailboxes_are_known_by_their_names() -> None:
     assert supported("Inbox")
     with pytest.raises(UnsupportedFormat):
         choose(b"x", "a.unknown")
+
+
+def test_what_no_library_writes_or_knows_does_not_fail_a_mail() -> None:
+    forwarded = 'Subject: Inner\nContent-Type: multipart/mixed; boundary="ü"\n\n--ü\n\nDeep words.\n--ü--\n'
+    head = 'Subject: Outer\nContent-Type: multipart/mixed; boundary="b"\n\n--b\nContent-Type: message/rfc822\n\n'
+    outer = f"{head}{forwarded}\n--b--\n"
+    records = parse_file(outer.encode(), "a.eml")
+    assert [record.status for record in records] == ["ready", "ready"]
+    unknown = "Subject: =?utf-8?q?Plain?= =?qÿştn-8?q?x?=\n\nWords."
+    (record,) = parse_file(unknown.encode(), "a.eml")
+    assert "Words." in text(record)

@@ -6,6 +6,7 @@ import contextlib
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from email.errors import MessageError
 from email.header import decode_header, make_header
 from email.message import Message
 from email.parser import BytesFeedParser
@@ -189,7 +190,7 @@ def _decoded_words(raw: str) -> str:
     """Return a header's text with its encoded words (RFC 2047) decoded, as far as they can be."""
     with contextlib.suppress(ParseError, UnicodeError):
         raw = decode(raw.encode("utf-8", "surrogateescape"))
-    with contextlib.suppress(LookupError, ValueError):
+    with contextlib.suppress(LookupError, ValueError, MessageError):
         return str(make_header(decode_header(raw)))
     return raw
 
@@ -285,7 +286,7 @@ def _packed(part: Message) -> Attachment | None:
         return None
     carrier = Message()
     carrier["Content-Transfer-Encoding"] = coding
-    carrier.set_payload(inner.as_bytes().lstrip().decode("ascii", "surrogateescape"))
+    carrier.set_payload(_source(inner).lstrip().decode("ascii", "surrogateescape"))
     data = _payload(carrier)
     message, _ = _message(data)
     # The programs that only say so have written the mail as it is.
@@ -294,7 +295,15 @@ def _packed(part: Message) -> Attachment | None:
 
 def _forwarded(message: Message) -> Attachment:
     subject = file_name(header(message, "Subject"))[:100]
-    return Attachment(f"{subject or 'message'}.eml", message.as_bytes(), _TYPE)
+    return Attachment(f"{subject or 'message'}.eml", _source(message), _TYPE)
+
+
+def _source(message: Message) -> bytes:
+    """Return a mail as it is written; one whose boundary is not ASCII cannot be written as bytes."""
+    try:
+        return message.as_bytes()
+    except UnicodeEncodeError:
+        return message.as_string().encode("utf-8", "replace")
 
 
 def file_name(name: str) -> str:
