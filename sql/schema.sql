@@ -870,26 +870,31 @@ CREATE FUNCTION rag.near_words(profile rag.embedding_profiles, query_text text, 
     AS $_$
 DECLARE
     config regconfig := (profile.lexical ->> 'language')::regconfig;
+    known text[] := ARRAY(SELECT unnest(tsvector_to_array(to_tsvector(config, query_text))) EXCEPT SELECT unnest(unknown));
     words rag.near_word[];
     found rag.near_word[];
 BEGIN
     SELECT array_agg(ROW(asked, word, NULL, NULL)::rag.near_word) INTO words FROM (
         SELECT DISTINCT ON (lexeme) lexeme AS asked, word, place
-        FROM unnest(string_to_array(lower(query_text), ' ')) WITH ORDINALITY AS w (word, place),
+        FROM (SELECT word, place FROM unnest(string_to_array(lower(query_text), ' ')) WITH ORDINALITY AS w (word, place)
+              WHERE word ~ '^([a-z]{4,24}|[^a-zà-öø-ɏ]{4,24})$' AND word ~ '^[[:alpha:]]+$' LIMIT 200) plain,
              LATERAL unnest(tsvector_to_array(to_tsvector(config, word))) lexeme
-        WHERE word ~ '^[[:alpha:]]{4,24}$' AND lexeme = ANY (unknown)
+        WHERE lexeme = ANY (unknown)
         ORDER BY lexeme, place
     ) meant;
     SELECT array_agg(ROW(w.asked, w.word, near.lexeme, near.chunk_count)::rag.near_word) INTO found
     FROM unnest(words[1:3]) w
     CROSS JOIN LATERAL (
+        SELECT tsvector_to_array(to_tsvector(config, array_to_string(rag.one_edit_away(w.word), ' '))) AS lexemes
+    ) away
+    CROSS JOIN LATERAL (
         SELECT s.lexeme, s.chunk_count
         FROM rag.lexeme_stats s
-        WHERE s.embedding_profile_id = profile.id
-          AND s.lexeme = ANY (tsvector_to_array(to_tsvector(config, array_to_string(rag.one_edit_away(w.word), ' '))))
+        WHERE s.embedding_profile_id = profile.id AND s.lexeme = ANY (away.lexemes)
         ORDER BY left(s.lexeme, 1) = left(w.asked, 1) DESC, s.chunk_count DESC, s.lexeme
         LIMIT 2
-    ) near;
+    ) near
+    WHERE NOT away.lexemes && known;
     RETURN found;
 END $_$;
 

@@ -38,32 +38,38 @@ $$;
 
 -- At most three words of the query, of letters alone, 4 to 24 of them (codes and numbers mean what they say), and for
 -- each at most two lexemes of the profile: of those that begin alike before others, the most frequent. Edits are made
--- of words and not of lexemes, since a slip in an ending keeps its stem from being found.
+-- of words and not of lexemes, since a slip in an ending keeps its stem from being found. A word with accents is left
+-- alone, and so is one that the query has in another spelling, too: each is asked without its accents as well.
 CREATE FUNCTION rag.near_words(profile rag.embedding_profiles, query_text text, unknown text[])
 RETURNS rag.near_word[] LANGUAGE plpgsql STABLE
 SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 DECLARE
     config regconfig := (profile.lexical ->> 'language')::regconfig;
+    known text[] := ARRAY(SELECT unnest(tsvector_to_array(to_tsvector(config, query_text))) EXCEPT SELECT unnest(unknown));
     words rag.near_word[];
     found rag.near_word[];
 BEGIN
     SELECT array_agg(ROW(asked, word, NULL, NULL)::rag.near_word) INTO words FROM (
         SELECT DISTINCT ON (lexeme) lexeme AS asked, word, place
-        FROM unnest(string_to_array(lower(query_text), ' ')) WITH ORDINALITY AS w (word, place),
+        FROM (SELECT word, place FROM unnest(string_to_array(lower(query_text), ' ')) WITH ORDINALITY AS w (word, place)
+              WHERE word ~ '^([a-z]{4,24}|[^a-zà-öø-ɏ]{4,24})$' AND word ~ '^[[:alpha:]]+$' LIMIT 200) plain,
              LATERAL unnest(tsvector_to_array(to_tsvector(config, word))) lexeme
-        WHERE word ~ '^[[:alpha:]]{4,24}$' AND lexeme = ANY (unknown)
+        WHERE lexeme = ANY (unknown)
         ORDER BY lexeme, place
     ) meant;
     SELECT array_agg(ROW(w.asked, w.word, near.lexeme, near.chunk_count)::rag.near_word) INTO found
     FROM unnest(words[1:3]) w
     CROSS JOIN LATERAL (
+        SELECT tsvector_to_array(to_tsvector(config, array_to_string(rag.one_edit_away(w.word), ' '))) AS lexemes
+    ) away
+    CROSS JOIN LATERAL (
         SELECT s.lexeme, s.chunk_count
         FROM rag.lexeme_stats s
-        WHERE s.embedding_profile_id = profile.id
-          AND s.lexeme = ANY (tsvector_to_array(to_tsvector(config, array_to_string(rag.one_edit_away(w.word), ' '))))
+        WHERE s.embedding_profile_id = profile.id AND s.lexeme = ANY (away.lexemes)
         ORDER BY left(s.lexeme, 1) = left(w.asked, 1) DESC, s.chunk_count DESC, s.lexeme
         LIMIT 2
-    ) near;
+    ) near
+    WHERE NOT away.lexemes && known;
     RETURN found;
 END $$;
 

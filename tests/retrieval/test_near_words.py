@@ -86,6 +86,11 @@ def test_a_published_word_that_is_not_counted_yet_goes_before_its_neighbours(cor
         corpus.publish([], source="new")
 
 
+@pytest.mark.parametrize("query", ["warrenty warranty", "wárranty warranty", "wárranty", "насоё насос"])
+def test_what_the_query_has_in_another_spelling_too_is_not_guessed(corpus: Corpus, query: str) -> None:
+    assert read_as(found(corpus, query)) == {}
+
+
 def test_hybrid_search_says_it_too(corpus: Corpus) -> None:
     answer = HybridRetriever(corpus.database).search("warrenty", corpus.scope, 3)
     assert read_as(answer) == {"warrenty": ["warranti"]}
