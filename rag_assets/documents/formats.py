@@ -56,6 +56,10 @@ def _is_calendar(head: bytes) -> bool:
     return head[:15].upper() == b"BEGIN:VCALENDAR"
 
 
+def _is_contact(head: bytes) -> bool:
+    return head[:11].upper() == b"BEGIN:VCARD"
+
+
 def _is_picture(head: bytes) -> bool:
     return media_kind(head) in _PICTURES
 
@@ -107,6 +111,14 @@ BUILTIN_FORMATS: tuple[Format, ...] = (
         frozenset({".ics", ".ical", ".ifb"}),
         frozenset({"text/calendar"}),
         _is_calendar,
+        textual=True,
+    ),
+    Format(
+        "contacts",
+        f"{_PARSERS}.contacts:parse_contacts",
+        frozenset({".vcf", ".vcard"}),
+        frozenset({"text/vcard", "text/x-vcard", "text/directory"}),
+        _is_contact,
         textual=True,
     ),
     Format(
