@@ -51,6 +51,12 @@ _CAPITAL_INSIDE = re.compile(f"[{_SMALL}][{_CAPITAL}]")
 _SIGNS = frozenset("“”‘’‚„‹›«»–—…•·¿¡€£§©®™°²³½¼¾ªº×±µ\u00a0\u00ad")
 
 
+# Texts in ASCII but for signs of measures and law are of a Western machine: no letters say more. What is a letter in
+# another encoding stands beside letters.
+_WESTERN = "cp1252"
+_NO_MEASURE = re.compile(
+    r"(?!(?<![A-Za-z])(?:[§±×÷£€¢¥©®¶](?![A-Za-z])|°(?![A-Za-z]{2})|µ(?=[A-Za-z]{1,2}\b)))[^\x00-\x7f]"
+)
 _OTHER_SCRIPTS = (("\u0370", "\u1fff"), ("\u3000", "\u303f"), ("\uff00", "\uffef"))  # with signs of their own
 _LANGUAGES = [(SMALL_WORDS.get(name, frozenset()), frozenset(letters)) for name, letters in LETTERS.items()]
 
@@ -75,6 +81,9 @@ def in_one_encoding(data: bytes, named: Sequence[str]) -> Decoded | None:
 
 
 def _guess(data: bytes) -> Decoded | None:
+    in_western = decoded(data, _WESTERN)
+    if in_western and not _NO_MEASURE.search(in_western):
+        return Decoded(in_western, _WESTERN, _beyond_ascii(in_western))
     first = _HIGH.search(data)
     start = max(0, first.start() - _BEFORE) if first else 0
     sample = data[start : start + _SAMPLE]

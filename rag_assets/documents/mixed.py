@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import groupby
 
 from rag_assets.documents.guessing import Decoded, decoded, in_one_encoding, strangeness
 
@@ -34,30 +36,35 @@ def mixed(data: bytes, named: Sequence[str], whole: Decoded | None) -> Decoded |
     characters = len(_SEQUENCE.findall(data))
     if not characters:
         return None
-    lines = data.splitlines(keepends=True)
-    foreign = [line for line in lines if not _is_utf_8(line)]
-    rest = b"".join(_SEQUENCE.sub(b"", line) for line in foreign)
+    runs = [(is_utf_8, list(lines)) for is_utf_8, lines in groupby(data.splitlines(keepends=True), _is_utf_8)]
+    rest = b"".join(_SEQUENCE.sub(b"", line) for is_utf_8, lines in runs if not is_utf_8 for line in lines)
     if characters > _FEW_BAD * sum(map(len, _HIGH.findall(rest))):
-        return _repaired(data, lines, in_one_encoding(rest, named))
-    own = sum(len(_SEQUENCE.findall(line)) >= _OWN_CHARACTERS and _is_utf_8(line) for line in lines)
-    is_mixed = own >= _OWN_LINES * sum(not line.isascii() for line in lines) > 0
+        return _repaired(data, runs, in_one_encoding(rest, named))
+    beyond_ascii = [(is_utf_8, line) for is_utf_8, lines in runs for line in lines if not line.isascii()]
+    own = sum(is_utf_8 and len(_SEQUENCE.findall(line)) >= _OWN_CHARACTERS for is_utf_8, line in beyond_ascii)
+    is_mixed = own >= _OWN_LINES * len(beyond_ascii) > 0
     worst = (strangeness(whole.text[:_JUDGED]) if whole else 1) if _is_western(data) else 0
     if not is_mixed and not worst:
         return None
     other = in_one_encoding(rest, named)
     if other is None:
         return None
-    text = "".join(line.decode() if _is_utf_8(line) else _line(line, other.encoding) for line in lines)
+    text = _joined(runs, partial(_line, codec=other.encoding))
     if not is_mixed and strangeness(text[:_JUDGED]) >= worst:
         return None
     return Decoded(text, f"utf-8 and {other.encoding}", other.guessed_from)
 
 
-def _repaired(data: bytes, lines: Sequence[bytes], other: Decoded | None) -> Decoded:
+def _joined(runs: Sequence[tuple[bool, Sequence[bytes]]], foreign: Callable[[bytes], str]) -> str:
+    """The text of lines in UTF-8, many at once, and of each of the others as `foreign` makes it."""
+    return "".join(b"".join(lines).decode() if is_utf_8 else "".join(map(foreign, lines)) for is_utf_8, lines in runs)
+
+
+def _repaired(data: bytes, runs: Sequence[tuple[bool, Sequence[bytes]]], other: Decoded | None) -> Decoded:
     marked = data.decode("utf-8", "replace")
     if other is None:
         return Decoded(marked, "utf-8")
-    text = "".join(_repaired_line(line, other.encoding) for line in lines)
+    text = _joined(runs, partial(_repaired_line, codec=other.encoding))
     if text.count(_MARK) == marked.count(_MARK):
         return Decoded(marked, "utf-8")
     return Decoded(text, f"utf-8 and {other.encoding}", other.guessed_from)

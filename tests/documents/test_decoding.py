@@ -56,6 +56,14 @@ def test_twelve_bytes_are_read(encoding: str, text: str) -> None:
     assert decode(text.encode(encoding)) == text
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["10 µm ± 2 °C", "§ 12 Abs. 3", "Preis: 100 £", "1 × 2 ÷ 3", "5 € each", "© 2020 Smith", "José", "Größe"],
+)
+def test_a_few_signs_and_names_are_those_of_a_western_machine(text: str) -> None:
+    assert decode(text.encode("cp1252")) == text
+
+
 @pytest.mark.parametrize("foreign", ["cp1252", "cp1251", "gbk", "cp1250"])
 def test_lines_of_another_encoding_among_utf_8_are_read_line_by_line(foreign: str) -> None:
     own = {"cp1252": "Größe und Höhe", "cp1251": "Привет, как дела?", "gbk": "保修期为两年", "cp1250": POLISH}[foreign]
