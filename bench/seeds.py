@@ -217,7 +217,8 @@ SEEDS: dict[str, bytes] = {
     "a.ics": b"BEGIN:VCALENDAR\r\nBEGIN:VEVENT\r\nUID:1\r\nDTSTART:20260101T090000Z\r\nSUMMARY:Meeting\r\n"
     b"DESCRIPTION:Bring\\, the\r\n  key\r\nRRULE:FREQ=DAILY;COUNT=2\r\nEND:VEVENT\r\nEND:VCALENDAR\r\n",
     "a.vcf": b"BEGIN:VCARD\r\nVERSION:2.1\r\nFN:Kim\r\nTEL;WORK:1\r\nNOTE;ENCODING=QUOTED-PRINTABLE:a=\r\n=C3=9F\r\n"
-    b"END:VCARD\r\nBEGIN:VCARD\r\nN:Lee;Jo\r\nADR;TYPE=home:;;Street\\, 1;Town\r\nEMAIL:a@exa\r\n mple.org\r\nEND:VCARD\r\n",
+    b"END:VCARD\r\nBEGIN:VCARD\r\nN:Lee;Jo\r\nADR;TYPE=home:;;Street\\, 1;Town\r\nEMAIL:a@exa\r\n mple.org\r\n"
+    b"END:VCARD\r\n",
     "a.html": b"<!doctype html><html lang=en><head><title>T</title><meta charset=utf-8></head><body>"
     b"<nav>Menu</nav><main>"
     b"<h1>Head</h1><p>Text <b>bold</b></p><ul><li>item</ul><table><tr><th>a<td>b</table>"
