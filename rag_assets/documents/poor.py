@@ -20,8 +20,8 @@ UNDECODED = 0.002
 TEXT_OBJECTS_UNREAD = 0.05
 # Of 25 characters that are not ASCII or more, `bench.encodings` has no wrong guess; of fewer 1.5 %, of one alone 14 %.
 ENCODING_EVIDENCE = 25
-# Of the running text of a page the article is most. Of 77 pages that people have marked, 2 lie below a half, and both
-# have lost some of it.
+# Of the running text of a page the article is most. Of 156 pages whose text people have marked, 4 lie below a half: a
+# short article among many teasers. Where half an article is lost on a page that shows little else, it lies there too.
 SHARE_KEPT = 0.5
 
 _GUESS_OF_ONE, _GUESS_OF_FEW = 0.14, 0.015

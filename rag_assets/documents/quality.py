@@ -7,6 +7,7 @@
     encoding               what the text was decoded from, where that is not UTF-8
     encoding_guessed       true where nobody has said so, and
     encoding_evidence      how many characters that are not ASCII it was guessed from
+    share_kept             of a web page's running text (no links, menus, footers or comments), what became text: 0 to 1
     languages              ISO 639-1 codes found in the text, most frequent first
     columns                columns of text side by side on a PDF's page, on the page that has most of them
     form_values, notes     values filled into a PDF's form, and notes on its pages, that are part of the text
@@ -30,7 +31,7 @@ from rag_assets.printing import counted
 
 QUALITY = "quality"
 GIVEN = "quality_given"  # where a file's own metadata has a field named quality, it is kept under this name
-_SIZES_IN = ("bytes_in", "characters_in")
+_OF_THE_FILE = ("bytes_in", "characters_in", "share_kept")
 _REPLACEMENT = "\ufffd"
 _ALWAYS_PLAUSIBLE = 200_000  # characters
 _PLAUSIBLE_RATIO = 100  # characters for a byte
@@ -100,9 +101,9 @@ def _is_code(document: Document) -> bool:
 
 
 def lasting(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Return metadata without the sizes of the file: a page whose text is the same is the same document."""
+    """Return metadata without what is said of the file: a page whose text is the same is the same document."""
     quality = metadata.get(QUALITY)
     if not isinstance(quality, Mapping):
         return dict(metadata)
-    kept = {name: value for name, value in quality.items() if name not in _SIZES_IN}
+    kept = {name: value for name, value in quality.items() if name not in _OF_THE_FILE}
     return {**metadata, QUALITY: kept}

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import pytest
+from lxml import html  # type: ignore[import-untyped]
 
 from rag_assets.documents.model import Document
+from rag_assets.documents.parsers.html.blocks import page_blocks
 from rag_assets.documents.parsers.html.page import parse_html
 
 
@@ -80,3 +82,59 @@ def test_questions_and_answers_of_an_accordion_are_kept() -> None:
         <div id=d hidden role=dialog>We use cookies</div><button aria-controls=d>Cookies</button><p hidden>never</p>
     """
     assert parsed(page).text.split("\n\n") == ["How do I pay?", "By card.", "May I return it?", "Within 30 days."]
+
+
+HEADINGS = {
+    "<h3><a href=/x>Elsewhere</a></h3>": 1.0,
+    "<a href=/x><h3>Elsewhere</h3></a>": 1.0,
+    "<a href=/x><div><h3>Elsewhere</h3></div></a>": 1.0,
+    "<h3><a href='#here'>Here</a></h3>": 0.0,
+    "<h3>Here</h3><a href=/x>elsewhere</a>": 0.0,
+}
+
+
+@pytest.mark.parametrize("heading", HEADINGS)
+def test_a_heading_is_a_link_where_it_leads_elsewhere(heading: str) -> None:
+    assert page_blocks(html.document_fromstring(heading))[0].link_share == HEADINGS[heading]
+
+
+FORMULAS = {
+    "<math><msup><mi>x</mi><mn>2</mn></msup><mo>=</mo><mi>y</mi></math>": "x2=y",
+    "<math alttext='{\\displaystyle x^{2}}'><mi>x</mi></math>": "x^{2}",
+    "<span style='display: none'><math alttext='x^2'><mi>x</mi></math></span><img aria-hidden=true alt=x>": "x^2",
+    "<span class=katex><span><math><semantics><mi>x</mi><annotation encoding='application/x-tex'>x^2</annotation>"
+    "</semantics></math></span><span aria-hidden=true>x2</span></span>": "x^2",
+    "<math><semantics><mi>x</mi><annotation encoding='text/plain'>other</annotation></semantics></math>": "x",
+    "<img class='math inline' src=f.png alt='x^2'>": "x^2",
+    "<script type='math/tex; mode=display'>\\frac{x}{2}</script>": "\\frac{x}{2}",
+    "<img class=photo src=f.png alt='a dam'>": "",
+    "<span hidden>never <math alttext='x^2'><mi>x</mi></math></span>": "",
+}
+
+
+@pytest.mark.parametrize("formula", FORMULAS)
+def test_a_formula_is_text_of_its_sentence(formula: str) -> None:
+    expected = " ".join(f"where {FORMULAS[formula]} holds".split())
+    assert blocks(f"<p>where {formula} holds</p>") == [("paragraph", expected)]
+
+
+@pytest.mark.parametrize("empty", ["<embed src=a>", "<source src=a>", "<track src=a>", "<wbr>", "<param name=a>"])
+def test_what_follows_an_element_without_content_is_not_lost(empty: str) -> None:
+    assert blocks(f"<div>{empty}<p>kept</p>{empty}and kept</div>") == [("paragraph", "kept"), ("paragraph", "and kept")]
+
+
+@pytest.mark.parametrize("style", ["visibility:hidden", "color: red; visibility: hidden;", "display:none"])
+def test_what_is_hidden_by_its_style_is_no_text(style: str) -> None:
+    assert blocks(f"<p>seen</p><div style='{style}'><p>never</p></div>") == [("paragraph", "seen")]
+
+
+def test_a_page_that_hides_itself_until_a_script_has_run_is_read() -> None:
+    assert blocks("<div id=app style='visibility: hidden'><h1>T</h1><p>x</div>") == [
+        ("heading", "T"),
+        ("paragraph", "x"),
+    ]
+
+
+def test_code_that_is_broken_over_lines_within_a_sentence_stays_in_it() -> None:
+    code = "<a href=/t><code><span>test</span>\n<span>--reverse</span></code></a>"
+    assert blocks(f"<p>Use the {code} option.</p>") == [("paragraph", "Use the test --reverse option.")]

@@ -12,7 +12,7 @@ from rag_assets.documents.model import BlockKind
 from rag_assets.documents.parsers.html.tables import is_data_table, table_lines
 from rag_assets.documents.parsers.html.text import BREAKS, HEADINGS, INLINE, UNSEEN, Phrase, line, preformatted, tag_of
 
-_LISTS = frozenset({"ul", "ol", "dl", "menu"})
+LISTS = frozenset({"ul", "ol", "dl", "menu"})
 _ITEMS = frozenset({"li", "dt", "dd"})
 _MARGINAL = frozenset({"nav", "footer", "form", "dialog"})
 _MARGINAL_ROLES = frozenset({"navigation", "banner", "contentinfo", "search", "dialog", "alertdialog"})
@@ -33,7 +33,7 @@ _BREAK = "\v"  # stands for <br> until white space is collapsed; normalised text
 class PageBlock:
     """A block of a page: `linked` is how many characters of its text are links, `marginal` whether it lies in a
     menu, footer, form or the like; `element` is the one that holds it, and `menu_share` the share of a list's items
-    that are links and little else."""
+    that are links and little else. A heading's links to places of its own page are none."""
 
     kind: BlockKind
     text: str
@@ -46,6 +46,13 @@ class PageBlock:
     @property
     def link_share(self) -> float:
         return min(1.0, self.linked / max(1, len(self.text)))
+
+    @property
+    def own(self) -> int:
+        """How many characters lead nowhere else: those that are not in links, nor in items of a menu."""
+        if self.kind == "list":
+            return round(len(self.text) * (1 - self.menu_share))
+        return max(0, len(self.text) - self.linked)
 
 
 def add_blocks(root: etree._Element, builder: TextBuilder) -> None:
@@ -99,7 +106,7 @@ class _Walker:
         if tag in BREAKS:
             self.phrase.add(_BREAK)
             return False
-        if tag in INLINE and not (tag == "code" and _is_fenced(element)):
+        if tag in INLINE and not (tag == "code" and self.phrase.is_empty and _is_fenced(element)):
             self.phrase.enter(element)
             return True
         self._flush()
@@ -114,7 +121,7 @@ class _Walker:
         self.mains += _is_main(tag, element)
         self.margins += self.margins > 0 or _is_marginal(tag, element) or self._is_apart(tag, element)
         self.asides += _is_aside(tag, element)
-        if tag in _LISTS:
+        if tag in LISTS:
             self.numbers.append(_whole_number(element.get("start"), 1) if tag == "ol" else None)
         elif tag in _ITEMS:
             self.marker = self._next_marker(element)
@@ -149,10 +156,10 @@ class _Walker:
         self.open.pop()
         if tag in _ITEMS:
             self.marker = ""
-        elif tag in _LISTS:
+        elif tag in LISTS:
             self.numbers.pop()
             if not self.numbers:
-                self._end_list()
+                self._end_list(element)
         self.mains -= _is_main(tag, element)
         self.asides -= _is_aside(tag, element)
         self.margins -= self.margins > 0
@@ -191,17 +198,25 @@ class _Walker:
         self.items[-1] &= linked >= _LINK_ITEM * sum(map(len, lines))
         self.marker = ""
 
-    def _end_list(self) -> None:
+    def _end_list(self, element: etree._Element | None = None) -> None:
         if self.lines:
             menu_share = sum(self.items) / len(self.items)
-            self._append("list", "\n".join(self.lines), 1, self.list_linked, self.open[-1], menu_share)
+            holder = self.open[-1] if element is None else element
+            self._append("list", "\n".join(self.lines), 1, self.list_linked, holder, menu_share)
         self.lines, self.list_linked, self.items = [], 0, []
 
     def _add(self, kind: BlockKind, text: str, element: etree._Element, level: int = 1) -> None:
         if text.strip():
             self._end_list()
-            linked = sum(len(line(link)) for link in element.iter("a") if link.get("href"))
-            self._append(kind, text, level, linked, element)
+            self._append(kind, text, level, self._linked(kind, text, element), element)
+
+    def _linked(self, kind: BlockKind, text: str, element: etree._Element) -> int:
+        links = (link for link in element.iter("a") if link.get("href"))
+        if kind == "heading":
+            if self.phrase.in_link:
+                return len(text)
+            links = (link for link in links if not link.get("href").startswith("#"))
+        return sum(len(line(link)) for link in links)
 
     def _append(
         self, kind: BlockKind, text: str, level: int, linked: int, element: etree._Element, menu_share: float = 0.0

@@ -17,6 +17,8 @@ from rag_assets.documents.names import NOINDEX_META, charset, is_web
 from rag_assets.documents.normalize import normalize
 from rag_assets.documents.parsers.html.blocks import add_blocks, page_blocks
 from rag_assets.documents.parsers.html.content import content
+from rag_assets.documents.parsers.html.declared import declared
+from rag_assets.documents.parsers.html.formulas import spell_formulas
 from rag_assets.documents.parsers.html.guard import is_tangled, plain_text
 from rag_assets.documents.quality import figures
 
@@ -24,12 +26,12 @@ _META_CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([\w.:-]{2
 _MAYBE_NOINDEX = re.compile(r"<meta[^>]{0,2000}?(?:noindex|none)", re.IGNORECASE)
 _INVISIBLE = (
     "script, style, noscript, template, svg, iframe, object, canvas, select, datalist, textarea, dialog, button, "
-    "[hidden], [aria-hidden=true], [style*='display:none'], [style*='display: none']"
+    "[hidden], [aria-hidden=true], [style*='display:none'], [style*='display: none'], "
+    "[style*='visibility:hidden'], [style*='visibility: hidden'], "
+    # Without content by the standard; libxml2 takes what follows for theirs.
+    "embed, source, track"
 )
 _QUESTIONS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6", "dt", "summary"})
-_ARTICLE_META = "meta[property='og:type'][content=article], meta[property^='article:published']"
-_ARTICLE_TYPES = re.compile(r"(?:Blog|LiveBlog|SocialMedia)Posting|(?:\w*News|Satirical|Scholarly)?Article|Report")
-_JSON_TYPE = re.compile(r'"@type"\s*:\s*\[?\s*"(\w+)"')
 
 
 def parse_html(data: bytes, name: str, content_type: str | None) -> list[Record]:
@@ -88,13 +90,15 @@ def _tangled(source: str) -> Document:
 def _page(source: str, address: str | None) -> Document:
     tree = LexborHTMLParser(source)
     facts = _facts(tree, address)
-    is_article = _is_article(tree)
+    says = declared(tree)
     _drop_unseen(tree)
     builder = TextBuilder()
     root = _element_tree(tree.html or "")
     if root is not None:
-        for block in content(root, page_blocks(root), is_article):
+        found = content(root, page_blocks(root), says)
+        for block in found.blocks:
             builder.add(block.kind, block.text, level=block.level)
+        facts["metadata"] = figures(share_kept=found.share_kept)
     return builder.document(content_type="text/html", **facts)
 
 
@@ -119,19 +123,8 @@ def _canonical(tree: LexborHTMLParser, address: str | None) -> str | None:
     return url if is_web(url) else address
 
 
-def _is_article(tree: LexborHTMLParser) -> bool:
-    """Tell whether the page declares itself an article, as news and blogs do for search engines."""
-    if tree.css_first(_ARTICLE_META) is not None:
-        return True
-    types = [
-        (node.attributes.get("itemtype") or "").rpartition("/")[2] for node in tree.css("[itemtype*='schema.org']")
-    ]
-    for node in tree.css("script[type='application/ld+json']"):
-        types += _JSON_TYPE.findall(node.text())
-    return any(_ARTICLE_TYPES.fullmatch(kind) for kind in types)
-
-
 def _drop_unseen(tree: LexborHTMLParser) -> None:
+    spell_formulas(tree, _INVISIBLE)
     opened = _opened_by_buttons(tree)
     for node in tree.css(_INVISIBLE):
         if node.tag not in ("html", "body") and not _is_shown(node, opened):
@@ -144,7 +137,10 @@ def _opened_by_buttons(tree: LexborHTMLParser) -> set[str]:
 
 
 def _is_shown(node: LexborNode, opened: set[str]) -> bool:
-    """Keep the questions and answers of an accordion: buttons in headings, and the panels that they open."""
+    """Keep the questions and answers of an accordion: buttons in headings, and the panels that they open; and a page
+    that hides itself until a script has run."""
+    if "visibility" in (node.attributes.get("style") or "") and node.css_first("main, article, h1") is not None:
+        return True
     if node.tag == "button":
         parent = node.parent
         return parent is not None and parent.tag in _QUESTIONS

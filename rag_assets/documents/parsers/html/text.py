@@ -27,10 +27,12 @@ class Phrase:
         self._parts: list[str] = []
         self._links: list[etree._Element] = []
         self._linked = 0
+        self.is_empty = True  # nothing but white space has been said since the last block
 
     def add(self, text: str | None) -> None:
         if text:
             self._parts.append(text)
+            self.is_empty = self.is_empty and not text.strip()
             if self._links:
                 self._linked += len(text.strip())
 
@@ -46,10 +48,15 @@ class Phrase:
             self._links.pop()
         return tag_of(element) in INLINE
 
+    @property
+    def in_link(self) -> bool:
+        """Whether a link is open, as around a heading that is one as a whole."""
+        return bool(self._links)
+
     def take(self) -> tuple[str, int]:
         """Return the text so far and how many of its characters are links, and begin anew."""
         taken = "".join(self._parts), self._linked
-        self._parts, self._linked = [], 0
+        self._parts, self._linked, self.is_empty = [], 0, True
         return taken
 
 
