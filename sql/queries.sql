@@ -1020,7 +1020,7 @@ FOR UPDATE OF s
 
 -- sample_length --
 -- The mean length in words of some texts, as the profile's language counts them.
-SELECT avg(rag.lexical_length(to_tsvector(%(language)s::regconfig, words))) FROM unnest(%(texts)s::text[]) AS words
+SELECT avg(rag.lexical_length(rag.text_terms(%(language)s::regconfig, words))) FROM unnest(%(texts)s::text[]) AS words
 
 -- private_sources --
 -- Those of the profile's space that only one user may see.
@@ -1047,7 +1047,7 @@ INSERT INTO rag.knowledge_chunks (
 SELECT id, %(space)s, %(tenant)s, %(bot)s, source_id, {profile}, chunk_index, content,
        token_count, citation::jsonb, metadata::jsonb, fts, rag.bm25_weights(fts, %(length)s), embedding
 FROM (
-    SELECT *, to_tsvector(%(language)s::regconfig, lexical_text) AS fts
+    SELECT *, rag.text_terms(%(language)s::regconfig, lexical_text) AS fts
     FROM staged_chunks WHERE source_id = ANY(%(sources)s) OFFSET 0
 ) analysed
 
@@ -1488,7 +1488,7 @@ ORDER BY q.place
 
 -- terms_of_texts --
 -- The BM25 weights that texts would have as chunks.
-SELECT rag.bm25_weights(to_tsvector(%(language)s::regconfig, t.words), %(length)s)::text
+SELECT rag.bm25_weights(rag.text_terms(%(language)s::regconfig, t.words), %(length)s)::text
 FROM unnest(%(texts)s::text[]) WITH ORDINALITY AS t (words, place)
 ORDER BY t.place
 

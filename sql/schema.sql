@@ -239,7 +239,7 @@ ALTER FUNCTION rag.term_id(lexeme text) OWNER TO rag_owner;
 
 CREATE FUNCTION rag.bm25_weights(fts tsvector, average_length double precision) RETURNS public.sparsevec
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-    RETURN (WITH terms AS MATERIALIZED (SELECT rag.term_id(unnest.lexeme) AS term, sum(cardinality(unnest.positions)) AS tf FROM unnest(bm25_weights.fts) unnest(lexeme, positions, weights) GROUP BY (rag.term_id(unnest.lexeme))), norm AS MATERIALIZED (SELECT ((1.2)::double precision * ((0.25)::double precision + (((0.75)::double precision * (sum(terms_1.tf))::double precision) / GREATEST(bm25_weights.average_length, (1)::double precision)))) AS k FROM terms terms_1) SELECT ((('{'::text || COALESCE(string_agg(((terms.term || ':'::text) || ((((terms.tf)::double precision * (2.2)::double precision) / ((terms.tf)::double precision + norm.k)))::real), ','::text), ''::text)) || '}/1000000000'::text))::public.sparsevec AS sparsevec FROM terms, norm);
+    RETURN (WITH terms AS MATERIALIZED (SELECT rag.term_id(unnest.lexeme) AS term, sum(labels.own) AS own, sum(((labels.own)::double precision + ((0.9)::double precision * ((cardinality(unnest.positions) - labels.own))::double precision))) AS tf FROM unnest(bm25_weights.fts) unnest(lexeme, positions, weights), LATERAL (SELECT cardinality(array_remove(unnest.weights, 'A'::text)) AS own) labels GROUP BY (rag.term_id(unnest.lexeme))), norm AS MATERIALIZED (SELECT ((1.2)::double precision * ((0.25)::double precision + (((0.75)::double precision * (sum(terms_1.own))::double precision) / GREATEST(bm25_weights.average_length, (1)::double precision)))) AS k FROM terms terms_1) SELECT ((('{'::text || COALESCE(string_agg(((terms.term || ':'::text) || (((terms.tf * (2.2)::double precision) / (terms.tf + norm.k)))::real), ','::text), ''::text)) || '}/1000000000'::text))::public.sparsevec AS sparsevec FROM terms, norm);
 
 ALTER FUNCTION rag.bm25_weights(fts tsvector, average_length double precision) OWNER TO rag_owner;
 
@@ -749,7 +749,7 @@ ALTER FUNCTION rag.lexical_candidates(profile rag.embedding_profiles, query rag.
 
 CREATE FUNCTION rag.lexical_length(fts tsvector) RETURNS bigint
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-    RETURN (SELECT COALESCE(sum(cardinality(unnest.positions)), (0)::bigint) AS "coalesce" FROM unnest(lexical_length.fts) unnest(lexeme, positions, weights));
+    RETURN (SELECT COALESCE(sum(cardinality(array_remove(unnest.weights, 'A'::text))), (0)::bigint) AS "coalesce" FROM unnest(lexical_length.fts) unnest(lexeme, positions, weights));
 
 ALTER FUNCTION rag.lexical_length(fts tsvector) OWNER TO rag_owner;
 
@@ -1601,6 +1601,12 @@ CREATE FUNCTION rag.tenants_with_open_jobs() RETURNS SETOF text
 $$;
 
 ALTER FUNCTION rag.tenants_with_open_jobs() OWNER TO rag_owner;
+
+CREATE FUNCTION rag.text_terms(config regconfig, prepared text) RETURNS tsvector
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    RETURN CASE WHEN (strpos(prepared, chr(10)) = 0) THEN to_tsvector(config, prepared) ELSE (to_tsvector(config, split_part(prepared, chr(10), 1)) || setweight(to_tsvector(config, split_part(prepared, chr(10), 2)), 'A'::"char")) END;
+
+ALTER FUNCTION rag.text_terms(config regconfig, prepared text) OWNER TO rag_owner;
 
 CREATE FUNCTION rag.texts_of_spans(sources uuid[], versions text[], firsts integer[], lasts integer[]) RETURNS TABLE(number bigint, content text)
     LANGUAGE sql STABLE

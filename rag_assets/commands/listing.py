@@ -187,6 +187,12 @@ _GROUPS: tuple[tuple[str, str, tuple[_Row, ...]], ...] = (  # name, summary, com
                 "Add a profile to the catalogue. It is built for a bot by: rag ingest --profile NAME.",
             ),
             (
+                "upgrade",
+                "profile_upgrade:upgrade",
+                "Make a candidate that is like a profile, with the newest terms: the words that lexical search finds a "
+                "text by.",
+            ),
+            (
                 "retire",
                 "retire:retire",
                 "Take a profile of a bot out of use. Its chunks stay until `rag profile drop-retired`.",

@@ -14,6 +14,7 @@ from rag_assets.commands.shell import CommandResult
 from rag_assets.embedding.profiles import DEFAULT_CHUNKING, make_profile
 from rag_assets.errors import UsageError
 from rag_assets.store.profiles import add_spec, list_specs
+from rag_assets.terms import NEWEST
 
 ChunkSize = Annotated[
     int | None, typer.Option(help="Largest chunk, in characters. (default: 1200)", show_default=False)
@@ -52,6 +53,14 @@ Option = Annotated[
 ]
 
 
+Terms = Annotated[
+    int | None,
+    typer.Option(
+        help=f"Version of the words that lexical search finds a text by. (default: {NEWEST})", show_default=False
+    ),
+]
+
+
 def add_profile(
     name: Annotated[str, typer.Argument(help="Name of the new profile; a name never changes its meaning.")],
     provider: Annotated[
@@ -76,6 +85,7 @@ def add_profile(
     query_instruction: QueryInstruction = None,
     document_instruction: DocumentInstruction = None,
     option: Option = None,
+    terms: Terms = None,
     as_json: Json = False,
 ) -> CommandResult:
     """Add a profile to the catalogue. It is built for a bot by: rag ingest --profile NAME."""
@@ -91,11 +101,12 @@ def add_profile(
         index={"kind": index.value, "exact_below": exact_below},
         task_instruction={role: text for role, text in instructions.items() if text is not None},
         options=_options(base_url, option or []),
+        **({} if terms is None else {"terms": terms}),
     )
     with ready_database(makes_home=True) as database:
         with database.work() as connection:
             known = {spec.name for spec in list_specs(connection)}
-        add_spec(database, profile)
+        profile = add_spec(database, profile)
     created = name not in known
     text = f"profile {name} {'added' if created else 'exists already, with the same specification'}"
     return CommandResult(

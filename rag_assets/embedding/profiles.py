@@ -19,7 +19,7 @@ from rag_assets.embedding.origins import Origin, origin_of
 from rag_assets.errors import InvalidProfile
 from rag_assets.faults import faults_of
 from rag_assets.keys import check_key
-from rag_assets.terms import FIRST, TermsVersion
+from rag_assets.terms import FIRST, NEWEST, TermsVersion
 
 EMBEDDING_CODE_VERSION = 1  # raise it when our own code makes another vector from the same text
 CHUNKING_CODE_VERSION = 1  # raise it when the chunker draws other boundaries in the same text
@@ -174,7 +174,7 @@ class EmbeddingProfile(_Frozen):
     index: IndexSpec = IndexSpec()
     lexical: LexicalSpec = LexicalSpec()
     options: ProviderOptions = ProviderOptions()
-    terms: TermsVersion = FIRST
+    terms: TermsVersion = NEWEST
 
     @field_validator("name")
     @classmethod

@@ -16,7 +16,7 @@ from rag_assets.retrieval.results import Retrieval, RetrievalResult, joined, to_
 from rag_assets.retrieval.scope import RetrievalScope
 from rag_assets.retrieval.steps import Branch, Outcome, Steps, ask, together
 from rag_assets.store.triples import GraphRequest, GraphRow, graph_statement
-from rag_assets.terms import prepare_any
+from rag_assets.terms import prepare_names_in
 
 MAX_HOPS = 5
 MAX_BEAM = 100
@@ -74,7 +74,7 @@ class GraphRetriever(SteppedRetriever):
         self, query: str, scope: RetrievalScope, top_k: int, filters: Mapping[str, Any]
     ) -> Steps[tuple[list[GraphRow], float]]:
         started = time.perf_counter()
-        text = prepare_any(query)
+        text = prepare_names_in(query)
         if not text:
             return [], 0.0
         request = GraphRequest(text, self._max_hops, self._beam, top_k, filters)

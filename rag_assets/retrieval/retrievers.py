@@ -30,7 +30,7 @@ from rag_assets.store.search import (
     words_read_as,
 )
 from rag_assets.store.weights import DEFAULT_WEIGHT
-from rag_assets.terms import prepare
+from rag_assets.terms import prepare_query
 
 
 class _PostgresRetriever(SteppedRetriever):
@@ -92,7 +92,7 @@ class _PostgresRetriever(SteppedRetriever):
         request = SearchRequest(
             mode=mode,
             vector=embedding.vectors[0] if embedding else None,
-            text=prepare(query, scope.profile.terms) if mode != "dense" else "",
+            text=prepare_query(query, scope.profile.terms) if mode != "dense" else "",
             top_k=top_k,
             candidates=max(self._candidates, top_k),
             dense_weight=self._weight(scope),

@@ -44,8 +44,9 @@ def _to_built(spec: Mapping[str, Any], **columns: Any) -> BuiltProfile:
     return BuiltProfile(profile=to_profile(spec), origin=origin, last_error=error, **columns)
 
 
-def add_spec(database: Database, profile: EmbeddingProfile) -> None:
-    """Put a profile into the catalogue.
+def add_spec(database: Database, profile: EmbeddingProfile) -> EmbeddingProfile:
+    """Put a profile into the catalogue, and return what it has under that name: whoever says nothing of terms means
+    those that the profile was added with.
 
     Raises:
         InvalidProfile: the name is taken by another spec; profiles are immutable.
@@ -59,11 +60,15 @@ def add_spec(database: Database, profile: EmbeddingProfile) -> None:
                 "spec_hash": profile.spec_hash,
             },
         )
-        if get_spec(connection, profile.name) != profile:
+        known = get_spec(connection, profile.name)
+        if "terms" not in profile.model_fields_set:
+            profile = profile.model_copy(update={"terms": known.terms})
+        if known != profile:
             raise InvalidProfile(
                 f"profile {profile.name!r} exists with another specification, and profiles never change: "
                 "choose another name"
             )
+    return known
 
 
 def seed_specs(database: Database) -> None:

@@ -26,7 +26,7 @@ class SearchRequest:
 
     Attributes:
         vector: (d,) float32 of the profile's model; None in lexical mode.
-        text: the query as `terms.prepare` prepared it; "" in dense mode.
+        text: the query as `terms.prepare_query` prepared it; "" in dense mode.
         candidates: how many of each list hybrid fuses, at most 1000.
         exact: read every vector instead of the index.
         copies: return a text as often as it is there, instead of once with its other places.

@@ -22,7 +22,7 @@ from rag_assets.store.search import SearchRow
 from rag_assets.store.sql import first_row, query, rows, scalar, scalars
 from rag_assets.store.statements import Statement
 from rag_assets.store.tenants import Space
-from rag_assets.terms import TermsVersion, prepare, versions
+from rag_assets.terms import TermsVersion, prepare_name, versions
 
 _LOOKUP = 2000  # hashes in one query
 MAX_NAME_CHARS = 500  # of a subject, a predicate or an object
@@ -164,8 +164,8 @@ class TripleAnswers:
 
 @dataclass(frozen=True)
 class GraphRequest:
-    """What rag.graph_search is asked: `text` as `prepare_any` prepared it, at most `max_hops` (1 to 5) triples from an
-    entity that the query names, and of each length the best `beam` (1 to 100) paths."""
+    """What rag.graph_search is asked: `text` as `prepare_names_in` prepared it, at most `max_hops` (1 to 5) triples
+    from an entity that the query names, and of each length the best `beam` (1 to 100) paths."""
 
     text: str
     max_hops: int
@@ -220,7 +220,7 @@ def write_triples(
         for one, place in triples:
             names = (one.subject, one.predicate, one.object)
             where = (place.source_id, place.checksum, place.start, place.end)
-            words = (prepare(name, analysis.terms) for name in names)
+            words = (prepare_name(name, analysis.terms) for name in names)
             copy.write_row((*where, *names, *words, one.confidence))
     values = {"space": space.id, "tenant": space.tenant, "bot": space.bot, "profile": profile}
     values["language"] = analysis.language
@@ -250,7 +250,7 @@ def list_triples(
         **_of(space, sources),
         "like": like,
         "entity": entity,
-        "entity_texts": [] if entity is None else [prepare(entity, version) for version in versions()],
+        "entity_texts": [] if entity is None else [prepare_name(entity, version) for version in versions()],
         "limit": limit,
     }
     return rows(connection, class_row(StoredTriple), query("list_triples"), values)

@@ -18,7 +18,7 @@ from rag_assets.documents.normalize import clean_json
 from rag_assets.store.database import Connection, as_array
 from rag_assets.store.profiles import BuiltProfile
 from rag_assets.store.sql import first_row, query, rows, scalars
-from rag_assets.terms import prepare
+from rag_assets.terms import prepare, prepare_query
 
 DEFAULT_WEIGHT = 0.5  # of meaning, where none was tuned or found
 
@@ -116,21 +116,22 @@ def sample_passages(connection: Connection, built: BuiltProfile, limit: int) -> 
 
 def terms_of_queries(connection: Connection, built: BuiltProfile, texts: Sequence[str]) -> list[dict[int, float]]:
     """What each term of each query counts in a search of this profile; terms are numbered as in `Passage`."""
-    return _terms(connection, built, texts, "terms_of_queries", {"profile": built.id})
+    words = [prepare_query(text, built.profile.terms) for text in texts]
+    return _terms(connection, built, words, "terms_of_queries", {"profile": built.id})
 
 
 def terms_of_texts(
     connection: Connection, built: BuiltProfile, texts: Sequence[str], of: Statistics
 ) -> list[dict[int, float]]:
     """The BM25 weights that each text would have as a chunk of this profile."""
-    return _terms(connection, built, texts, "terms_of_texts", {"length": of.average_length})
+    words = [prepare(text, built.profile.terms) for text in texts]
+    return _terms(connection, built, words, "terms_of_texts", {"length": of.average_length})
 
 
 def _terms(
-    connection: Connection, built: BuiltProfile, texts: Sequence[str], name: str, values: Mapping[str, Any]
+    connection: Connection, built: BuiltProfile, words: Sequence[str], name: str, values: Mapping[str, Any]
 ) -> list[dict[int, float]]:
-    words = [prepare(text, built.profile.terms) for text in texts]
-    asked = {**values, "language": built.profile.lexical.language, "texts": words}
+    asked = {**values, "language": built.profile.lexical.language, "texts": list(words)}
     return [_weights(text) for text in scalars(connection, query(name), asked)]
 
 

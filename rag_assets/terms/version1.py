@@ -5,29 +5,14 @@ from __future__ import annotations
 
 import re
 
-# Bounds on what one text gives to `to_tsvector`: a tsvector ends at 1 MB, a sparsevec at 16,000 entries,
-# and a single "word" of a megabyte is no word.
-MAX_TOKENS = 12_000
-MAX_TOKEN_CHARS = 64
+from rag_assets.terms.codes import MARKS, MAX_TOKEN_CHARS, MAX_TOKENS, UNSPACED, bigrams, code_words, is_plain
+
 _MEMO_CHARS = 40  # longer pieces hardly ever come again
 
-# Scripts written without blanks between words; Postgres has no dictionary for them.
-_UNSPACED = (
-    "\u0e00-\u0eff"  # Thai, Lao
-    "\u1000-\u109f\u1780-\u17ff"  # Myanmar, Khmer
-    "\u3040-\u30ff\u31f0-\u31ff\uff66-\uff9f"  # kana
-    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"  # CJK ideographs
-    "\U00020000-\U0003ffff"
-)
-# Marks that belong to the letter before them; `\w` leaves them out and would cut Hindi or Arabic words.
-_MARKS = "\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0670\u0900-\u0963\u0966-\u0dff"
-_LETTER = rf"(?:[^\W{_UNSPACED}]|[{_MARKS}])"
-_TOKEN = re.compile(rf"[{_UNSPACED}]+|{_LETTER}+(?:[-_./:'’]{_LETTER}+)*")
+_LETTER = rf"(?:[^\W{UNSPACED}]|[{MARKS}])"
+_TOKEN = re.compile(rf"[{UNSPACED}]+|{_LETTER}+(?:[-_./:'’]{_LETTER}+)*")
 _EDGES = ".,;:!?()[]{}<>\"'`*"
-_PART = re.compile(rf"(?:[^\W\d_]|[{_MARKS}])+|\d+")
-_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_JOINT = re.compile(r"[-_./:]")
-_IS_UNSPACED = re.compile(rf"[{_UNSPACED}]")
+_IS_UNSPACED = re.compile(rf"[{UNSPACED}]")
 
 
 def prepare(text: str) -> str:
@@ -63,44 +48,14 @@ def _remember(piece: str) -> str:
 
 def _words(piece: str) -> list[str]:
     """Plain words as they are, codes and identifiers in parts and whole, unspaced scripts as bigrams."""
-    if _is_plain(piece):
+    if is_plain(piece):
         return [piece[:MAX_TOKEN_CHARS]]
     words: list[str] = []
     for token in _TOKEN.findall(piece):
-        if _is_plain(token):
+        if is_plain(token):
             words.append(token[:MAX_TOKEN_CHARS])
         elif _IS_UNSPACED.match(token):
-            words.extend(_bigrams(token))
+            words.extend(bigrams(token))
         else:
-            words.extend(_code_words(token))
+            words.extend(code_words(token))
     return words
-
-
-def _is_plain(word: str) -> bool:
-    """Whether the word is ASCII letters without a change of case inside."""
-    return word.isascii() and word.isalpha() and (word.islower() or word.istitle() or word.isupper())
-
-
-def _bigrams(run: str) -> list[str]:
-    if len(run) == 1:
-        return [run]
-    return [run[i : i + 2] for i in range(len(run) - 1)]
-
-
-def _code_words(token: str) -> list[str]:
-    """The parts of an identifier, then the whole where it is one."""
-    parts = [
-        piece
-        for section in _JOINT.split(token)
-        for chunk in _PART.findall(section.replace("'", " ").replace("’", " "))
-        for piece in _CAMEL.split(chunk)
-    ]
-    parts = [part[:MAX_TOKEN_CHARS] for part in parts]
-    if len(parts) < 2 or not _is_code(token):
-        return parts
-    return [*parts, "".join(parts)[:MAX_TOKEN_CHARS]]
-
-
-def _is_code(token: str) -> bool:
-    """Whether the whole is worth a lexeme of its own: it holds a digit, `_`, or a change of case."""
-    return any(c.isdigit() for c in token) or "_" in token or _CAMEL.search(token) is not None or "-" in token

@@ -27,7 +27,7 @@ from rag_assets.retrieval.files import load_retriever
 from rag_assets.retrieval.graph import interleaved
 from rag_assets.store.database import Database
 from rag_assets.store.triples import GraphRequest, GraphRow, graph_statement
-from rag_assets.terms import prepare_any
+from rag_assets.terms import prepare_names_in
 from tests.support.graph_world import FILES, TRIPLES, imported
 from tests.support.scopes import set_scope
 from tests.support.worlds import ingested, write_files
@@ -204,7 +204,7 @@ def test_a_private_triple_takes_no_place_in_anybody_elses_beam(world: Database, 
 
 
 def graph_alone(database: Database, scope: RetrievalScope, query: str, beam: int) -> list[GraphRow]:
-    return database.ask(scope.settings, [graph_statement(GraphRequest(prepare_any(query), 2, beam, 20))])[0]
+    return database.ask(scope.settings, [graph_statement(GraphRequest(prepare_names_in(query), 2, beam, 20))])[0]
 
 
 def told(row: GraphRow) -> list[str]:

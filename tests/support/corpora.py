@@ -93,7 +93,7 @@ class Corpus:
         return search_chunks(self.app, self.scope.settings, request)
 
     def words(self, text: str, top_k: int = 10, filters: Mapping[str, Any] | None = None) -> list[SearchRow]:
-        """Lexical search for a text that `terms.prepare` has prepared; each copy of a text is a row of its own."""
+        """Lexical search for what `terms.prepare_query` has made; each copy of a text is a row of its own."""
         return self.search(SearchRequest("lexical", None, text, top_k=top_k, filters=filters or {}, copies=True))
 
     def near(self, vector: NDArray[np.float32], top_k: int = 10, **options: Any) -> list[SearchRow]:

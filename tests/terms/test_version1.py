@@ -8,7 +8,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from rag_assets.terms.version1 import MAX_TOKEN_CHARS, MAX_TOKENS, prepare
+from rag_assets.terms.codes import MAX_TOKEN_CHARS, MAX_TOKENS
+from rag_assets.terms.version1 import prepare
 
 ANY_TEXT = st.text(st.characters(), max_size=300)
 
