@@ -4,21 +4,19 @@ python -m bench.coverage --documents DIR [--kind KIND ...] [--lowest N]
 
 `DIR/docling/KIND/` holds files, and `expected/NAME.md` the reference for some of them. Coverage is the share of the
 reference's words that our text has too, as multisets: it finds what was lost, and not what was added. Every file is
-parsed in a process of its own with a limit of 30 seconds and 1 GiB, so that a crash counts as one. `pypdf/` and
-`articles/` have no reference of this kind and are counted by status.
+parsed in a process of its own with a limit of 30 seconds and 1 GiB, so that a crash counts as one. The other folders of
+DIR have no reference of this kind and are counted by status.
 
-Office files are read by markitdown too, where the peers are installed: the same files, the same words, with precision
-beside coverage, so that nobody wins by keeping everything.
+Office files and PDFs are read by others too, where they are installed: the same files, the same words, with precision
+beside coverage, so that nobody wins by keeping everything, and with the order of words (bench/coverage_readers.py).
 """
 
 from __future__ import annotations
 
 import argparse
 import gzip
-import html
 import os
 import pickle
-import re
 import resource
 import signal
 import time
@@ -27,20 +25,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.common import REPOSITORY, peer, show
-from rag_assets.documents.model import Record
+from bench.common import show
+from bench.coverage_readers import compare, reference, summary, words
 from rag_assets.documents.registry import parse
 from rag_assets.errors import UnsupportedFormat
 
 SECONDS = 30
 MEMORY = 2**30  # bytes of address space beyond what the bench itself has mapped
-OFFICE = (".docx", ".pptx", ".xlsx", ".xlsm", ".odt", ".odp", ".ods")
-
-_WORD = re.compile(r"\w+")
-_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
-_ESCAPE = re.compile(r"\\([\\_*#\[\]{}()+.!|`<>~-])")
-_COMMENTED = re.compile(r"\[author: ([^\],]*)[^\]]*\]:")  # keeps the author's name
-_TARGET = re.compile(r"(?<=\])\([^()\s]*\)")
 
 
 @dataclass(frozen=True)
@@ -54,36 +45,6 @@ class Outcome:
     expected_words: int
     seconds: float
     peak: float  # MiB
-
-
-@dataclass(frozen=True)
-class Reading:
-    """What a reader made of a file: its words, the CPU seconds that took, and why it was not read."""
-
-    path: Path
-    found: Counter[str]
-    seconds: float
-    error: str
-
-
-def words(text: str) -> Counter[str]:
-    """Words in lower case, counted."""
-    return Counter(word for word in _WORD.findall(text.lower()))
-
-
-def plain(markdown: str) -> str:
-    """Markdown without its own marks: no comments, link targets, escapes and entities."""
-    text = _COMMENTED.sub(r"\1", _COMMENT.sub(" ", markdown))
-    return html.unescape(_ESCAPE.sub(r"\1", _TARGET.sub(" ", text)))
-
-
-def reference(path: Path) -> str | None:
-    """The reference of a file without Markdown's own marks, or None."""
-    for name in (f"{path.name}.md", f"{path.stem}.md"):
-        file = path.parent / "expected" / name
-        if file.exists():
-            return plain(file.read_text(encoding="utf-8"))
-    return None
 
 
 def measure(path: Path) -> Outcome:
@@ -102,9 +63,9 @@ def measure(path: Path) -> Outcome:
     _, state, usage = os.wait4(child, 0)
     seconds, code = time.perf_counter() - began, os.waitstatus_to_exitcode(state)
     status, error, text = pickle.loads(answer) if answer and code == 0 else ("crashed", f"exit {code}", "")
-    expected = words(reference(path) or "")
+    expected = Counter(words(reference(path) or ""))
     total = expected.total()
-    coverage = (expected & words(text)).total() / total if total and status != "crashed" else None
+    coverage = (expected & Counter(words(text))).total() / total if total and status != "crashed" else None
     return Outcome(path, status, error, coverage, total, seconds, usage.ru_maxrss / 1024)
 
 
@@ -117,25 +78,17 @@ def _child(path: Path, send: object) -> None:
     if name.endswith(".gz"):
         data, name = gzip.decompress(data), name.removesuffix(".gz")
     try:
-        answer = _summary(parse(data, name))
+        answer = summary(parse(data, name))
     except UnsupportedFormat as error:
         answer = ("unsupported", str(error), "")
     assert callable(send)
     send(pickle.dumps(answer))
 
 
-def _summary(records: Sequence[Record]) -> tuple[str, str, str]:
-    """The best status of a file's records, the first error, and all text."""
-    statuses = {record.status for record in records}
-    status = next(status for status in ("ready", "no_text", "failed") if status in statuses)
-    error = next((record.error for record in records if record.error), "") or ""
-    texts = (f"{record.document.title}\n{record.document.text}" for record in records if record.document)
-    return status, error, "\n".join(texts)
-
-
 def kinds(documents: Path, wanted: Sequence[str]) -> dict[str, list[Path]]:
     """The files of each kind."""
-    folders = [*sorted((documents / "docling").iterdir()), documents / "pypdf", documents / "articles"]
+    others = [folder for folder in sorted(documents.iterdir()) if folder.is_dir() and folder.name != "docling"]
+    folders = [*sorted((documents / "docling").iterdir()), *others]
     found = {}
     for folder in folders:
         if folder.is_dir() and (not wanted or folder.name in wanted):
@@ -164,62 +117,6 @@ def row(kind: str, outcomes: Iterable[Outcome]) -> list[object]:
     ]
 
 
-def product(path: Path) -> Reading:
-    """What we read of a file; the best of three rounds, here as in bench/peers/markitdown_texts.py."""
-    answer, times = ("", "", ""), []
-    for _ in range(3):
-        started = time.process_time()
-        try:
-            answer = _summary(parse(path.read_bytes(), path.name))
-        except UnsupportedFormat as failure:
-            answer = ("unsupported", str(failure), "")
-        times.append(time.process_time() - started)
-    status, error, text = answer
-    return Reading(path, words(plain(text)), min(times), "" if status == "ready" else error or status)
-
-
-def markitdown(files: Sequence[Path]) -> list[Reading]:
-    """What markitdown reads of the files, in one process of the peers' environment."""
-    answers = peer("markitdown_texts.py", *map(str, files))
-    return [
-        Reading(path, words(plain(answer["text"])), answer["seconds"], answer["error"])
-        for path, answer in ((path, answers[str(path)]) for path in files)
-    ]
-
-
-def shared(reading: Reading) -> int:
-    """How many of the reference's words were found."""
-    return (words(reference(reading.path) or "") & reading.found).total()
-
-
-def comparison_row(name: str, readings: Sequence[Reading]) -> list[object]:
-    """A line of the comparison, over all words of a kind; a file that was not read has lost all of its words."""
-    wanted = sum(words(reference(reading.path) or "").total() for reading in readings)
-    found = sum(reading.found.total() for reading in readings)
-    both = sum(map(shared, readings))
-    return [
-        *(name, len(readings), sum(bool(reading.error) for reading in readings)),
-        *(both / wanted, both / found if found else "-", 2 * both / (found + wanted)),
-        f"{1000 * sum(reading.seconds for reading in readings) / len(readings):.1f}",
-    ]
-
-
-def show_beside_markitdown(files_by_kind: dict[str, list[Path]]) -> None:
-    """Compare both readers on the office files that have a reference, and name those of which markitdown finds more."""
-    rows, behind = [], []
-    for kind, files in files_by_kind.items():
-        office = [path for path in files if path.suffix.lower() in OFFICE and reference(path)]
-        if office:
-            ours, theirs = [product(path) for path in office], markitdown(office)
-            rows += [comparison_row(f"{kind} rag-assets", ours), comparison_row(f"{kind} markitdown", theirs)]
-            pairs = [(shared(our), shared(their), our.path) for our, their in zip(ours, theirs, strict=True)]
-            behind += [f"{kind}/{path.name} {our} and {their}" for our, their, path in pairs if our < their]
-    if rows:
-        columns = "kind,files,not read,coverage,precision,F1,CPU ms"
-        show("Words of office files against docling's Markdown, beside markitdown", columns.split(","), rows)
-        print(f"markitdown finds more words of {len(behind)} files: {'; '.join(behind)}")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--documents", type=Path, required=True, help="the folder with docling/, pypdf/, articles/")
@@ -231,13 +128,13 @@ def main() -> None:
         parse(sample, "warm.html")
     files_by_kind = kinds(options.documents, options.kind)
     outcomes = {kind: [measure(path) for path in files] for kind, files in files_by_kind.items()}
+    every = [outcome for found in outcomes.values() for outcome in found]
     columns = "kind,files,ready,no_text,failed,unsup.,crash,judged,words,lowest,s,max s,MiB"
     show(
         "Statuses; share of the reference's words that was found; seconds and peak memory of a process",
         columns.split(","),
-        [row(kind, found) for kind, found in outcomes.items()],
+        [*(row(kind, found) for kind, found in outcomes.items()), row("all", every)],
     )
-    every = [outcome for found in outcomes.values() for outcome in found]
     judged = sorted((o for o in every if o.coverage is not None), key=lambda o: o.coverage or 0.0)
     for outcome in judged[: options.lowest]:
         place = f"{outcome.path.parent.name}/{outcome.path.name}"
@@ -245,10 +142,7 @@ def main() -> None:
     for outcome in every:
         if outcome.status != "ready":
             print(f"{outcome.status:11} {outcome.path.parent.name}/{outcome.path.name}: {outcome.error[:160]}")
-    if (REPOSITORY / ".venv-bench").exists():
-        show_beside_markitdown(files_by_kind)
-    else:
-        print("not compared with markitdown: the peers are not installed (make bench-install)")
+    compare(files_by_kind)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from pathlib import Path
 from lxml import html  # type: ignore[import-untyped]
 
 from bench.common import show
-from bench.coverage import words
+from bench.coverage_readers import words
 from rag_assets.documents.registry import parse
 
 _KINDS = {".rst.txt": "a.rst", ".rst": "a.rst", ".adoc": "a.adoc", ".txt": "a.adoc", ".tex": "a.tex"}
@@ -55,12 +55,12 @@ def reference(path: Path) -> Counter[str]:
     """The words that a reader of the page or PDF sees."""
     if path.suffix == ".pdf":
         read = subprocess.run(["pdftotext", str(path), "-"], capture_output=True, check=False)
-        return words(read.stdout.decode("utf-8", "replace"))
+        return Counter(words(read.stdout.decode("utf-8", "replace")))
     root = html.parse(str(path)).getroot()
     for element in root.xpath(_NOT_TEXT):
         element.drop_tree()
     body = root.xpath('//div[@class="body"]') or [root.find("body")]
-    return words(body[0].text_content())
+    return Counter(words(body[0].text_content()))
 
 
 def main() -> None:
@@ -78,7 +78,7 @@ def main() -> None:
         if _INCLUDES.search(text) or not expected:
             continue
         parsed = "\n".join(record.document.text for record in parse(text.encode(), kind) if record.document)
-        for how, found in (("parsed", words(parsed)), ("as written", words(text))):
+        for how, found in (("parsed", Counter(words(parsed))), ("as written", Counter(words(text)))):
             total = sums.setdefault((kind.removeprefix("a."), how), Counter())
             total += Counter(files=1, both=(found & expected).total(), expected=expected.total(), found=found.total())
     rows = [
