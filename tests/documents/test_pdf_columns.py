@@ -102,6 +102,17 @@ def test_the_header_and_the_footer_of_a_page_stay_at_its_edges() -> None:
     assert lines[1:-1] == [*LEFT, *RIGHT]
 
 
+def test_a_column_that_begins_higher_or_with_a_number_before_its_heading_is_read_whole() -> None:
+    left = [("3", 10.0, 200.0), ("Repairs", 30.0, 200.0), *column(LEFT, 10, 180)]
+    page = placed(*woven(left, column((*RIGHT, *THIRD[:3]), 160, 206)))
+    assert lines_of(page) == ["3 Repairs", *LEFT, *RIGHT, *THIRD[:3]]
+
+
+def test_spaces_that_all_columns_have_at_the_same_height_do_not_divide_them() -> None:
+    left, right = column(LEFT[:3], 10) + column(LEFT[3:], 10, 150), column(RIGHT[:3], 160) + column(RIGHT[3:], 160, 150)
+    assert lines_of(placed(*woven(left, right))) == [*LEFT, *RIGHT]
+
+
 def test_columns_that_are_printed_out_of_turn_are_read_from_left_to_right() -> None:
     page = placed(*column(RIGHT, 160), *column(LEFT, 10), ("The title stands at the top", 10, 240))
     assert lines_of(page) == ["The title stands at the top", *LEFT, *RIGHT]

@@ -18,7 +18,8 @@ from typing import NamedTuple
 # All lengths are times the usual height of a line on the page.
 _GUTTER = 0.5  # what parts two columns at least
 _SPACE = 5.0  # lines times the width of what parts them
-_STRIP = 1.5  # what parts all columns of a page from what stands below
+_STRIP = 1.0  # what parts the columns of a page from its header and footer
+_EDGE_ROWS = 2
 _BACK_UP = 2.0  # further up than fractions and raised letters: something else begins there
 _NARROWEST = 8.0  # a column of text
 FEWEST = 3  # lines of a column of text
@@ -105,6 +106,13 @@ class _Zone:
             self.cover = _with(self.cover, piece.left, piece.right)
         self.bottom = min(self.bottom, piece.bottom)
 
+    def below(self, other: _Zone) -> _Zone:
+        """Return this zone with what stands above it."""
+        cover = self.cover
+        for left, right in other.cover:
+            cover = _with(cover, left, right)
+        return _Zone(other.pieces + self.pieces, cover, self.bottom)
+
 
 class _Reader:
     def __init__(self, pieces: Sequence[Piece], rules: Sequence[Rule], leftwards: bool) -> None:
@@ -116,21 +124,36 @@ class _Reader:
 
     def blocks(self, region: list[int]) -> Iterator[list[int]]:
         """Yield what belongs together, in the order of reading."""
-        plain: list[int] = []
+        plain: list[_Zone] = []
         for zone in self._zones(region):
             columns = self._columns(zone)
             if len(columns) < 2:
-                plain += zone.pieces
+                plain.append(zone)
                 continue
-            if plain:
-                yield from self._in_order_of_printing(plain)
-                plain = []
+            while plain and self._begins(plain[-1], zone):
+                zone = zone.below(plain.pop())
+                columns = self._columns(zone)
+            yield from self._in_order_of_printing([number for before in plain for number in before.pieces])
+            plain = []
             wide = sum(self._is_wide(column) for column in columns)
             self.columns = max(self.columns, wide)
             for column in reversed(columns) if self.leftwards else columns:
                 yield from self.blocks(column)
-        if plain:
-            yield from self._in_order_of_printing(plain)
+        yield from self._in_order_of_printing([number for zone in plain for number in zone.pieces])
+
+    def _begins(self, above: _Zone, zone: _Zone) -> bool:
+        """Tell whether columns begin in what stands above them: one is higher, or has a number before its heading."""
+        gutters = self._gutters(zone.cover)
+        pieces = [self.pieces[number] for number in above.pieces]
+        top = max(self.pieces[number].top for number in zone.pieces)
+        if min(piece.bottom for piece in pieces) - top > _STRIP * self.height:
+            return False
+        if any(piece.left < right and left < piece.right for piece in pieces for left, right in gutters):
+            return False
+        sides = {bisect_left(gutters, (piece.left, piece.left)) for piece in pieces}
+        rows = _rows(pieces)
+        across = sum(any(row.left < left and right < row.right for left, right in gutters) for row in rows)
+        return len(self._columns(zone.below(above))) > 1 and (len(sides) == 1 or across < 2)
 
     def _is_wide(self, column: Sequence[int]) -> bool:
         return _width([self.pieces[number] for number in column]) >= _NARROWEST * self.height
@@ -141,14 +164,14 @@ class _Reader:
         rules = iter(self.rules)
         rule = next(rules, None)
         zone = _Zone()
-        for number in numbers:
+        for place, number in enumerate(numbers):
             piece = self.pieces[number]
             while rule and rule.height >= (piece.top + piece.bottom) / 2:
                 if zone.pieces and _crosses(rule, self._gutters(zone.cover)):
                     yield zone
                     zone = _Zone()
                 rule = next(rules, None)
-            if zone.pieces and self._ends(zone, piece):
+            if zone.pieces and (self._ends(zone, piece) or self._is_at_an_edge(zone, numbers[place:])):
                 yield zone
                 zone = _Zone()
             zone.add(number, piece)
@@ -156,8 +179,6 @@ class _Reader:
             yield zone
 
     def _ends(self, zone: _Zone, piece: Piece) -> bool:
-        if zone.bottom - piece.top > _STRIP * self.height:
-            return True
         before = self._gutters(zone.cover)
         if before and not any(piece.left < right and left < piece.right for left, right in before):
             return False
@@ -165,6 +186,12 @@ class _Reader:
             return not _are_level(self.pieces[zone.pieces[-1]], piece)
         left = self._gutters(_with(zone.cover, piece.left, piece.right))
         return not left or (len(left) < len(before) and self._is_table(zone))
+
+    def _is_at_an_edge(self, zone: _Zone, rest: Sequence[int]) -> bool:
+        """Tell whether a header ends here or a footer begins: columns go on where both have a space by chance."""
+        if zone.bottom - self.pieces[rest[0]].top <= _STRIP * self.height:
+            return False
+        return any(len(_rows([self.pieces[n] for n in part])) <= _EDGE_ROWS for part in (zone.pieces, rest))
 
     def _is_table(self, zone: _Zone) -> bool:
         """Tell what is read row by row; a row or two may be the beginning of anything."""
@@ -225,6 +252,8 @@ class _Reader:
     def _in_order_of_printing(self, numbers: list[int]) -> Iterator[list[int]]:
         """Yield the pieces as they are printed; parts that were printed out of turn go where they stand on the page."""
         runs: list[list[int]] = []
+        if not numbers:
+            return
         for number in sorted(numbers):
             piece = self.pieces[number]
             if runs and piece.top <= self.pieces[runs[-1][-1]].top + _BACK_UP * self.height:
