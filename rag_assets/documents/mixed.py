@@ -37,7 +37,8 @@ def mixed(data: bytes, named: Sequence[str], whole: Decoded | None) -> Decoded |
     if not characters:
         return None
     runs = [(is_utf_8, list(lines)) for is_utf_8, lines in groupby(data.splitlines(keepends=True), _is_utf_8)]
-    rest = b"".join(_SEQUENCE.sub(b"", line) for is_utf_8, lines in runs if not is_utf_8 for line in lines)
+    foreign = b"".join(line for is_utf_8, lines in runs if not is_utf_8 for line in lines)
+    rest = _SEQUENCE.sub(b"", foreign)
     if characters > _FEW_BAD * sum(map(len, _HIGH.findall(rest))):
         return _repaired(data, runs, in_one_encoding(rest, named))
     beyond_ascii = [(is_utf_8, line) for is_utf_8, lines in runs for line in lines if not line.isascii()]
@@ -46,7 +47,8 @@ def mixed(data: bytes, named: Sequence[str], whole: Decoded | None) -> Decoded |
     worst = (strangeness(whole.text[:_JUDGED]) if whole else 1) if _is_western(data) else 0
     if not is_mixed and not worst:
         return None
-    other = in_one_encoding(rest, named)
+    # What looks like UTF-8 in a line of a script of its own is chance, without which its characters are cut in two.
+    other = in_one_encoding(rest if _is_western(foreign) else foreign, named)
     if other is None:
         return None
     text = _joined(runs, partial(_line, codec=other.encoding))

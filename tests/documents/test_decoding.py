@@ -71,6 +71,17 @@ def test_lines_of_another_encoding_among_utf_8_are_read_line_by_line(foreign: st
     assert decode(b"\n".join(text.encode(name) for text, name in lines)) == "\n".join(text for text, _ in lines)
 
 
+@given(
+    st.lists(st.tuples(st.sampled_from(["保修期为两年", "退款申请处理", "请联系客服", "x"]), st.booleans()), min_size=8)
+)
+def test_lines_of_two_encodings_in_any_order_are_read_where_the_other_is_stated(lines: list[tuple[str, bool]]) -> None:
+    text = "\n".join(line for line, _ in lines)
+    with reading("gbk"):
+        found = decode(b"\n".join(line.encode("gbk" if is_gbk else "utf-8") for line, is_gbk in lines))
+    if sum(not is_gbk and not line.isascii() for line, is_gbk in lines) * 10 >= len(lines):
+        assert found == text
+
+
 def test_a_line_of_both_is_read_run_by_run() -> None:
     assert decode("Grüße aus Köln, ".encode() + "Grüße aus Düsseldorf".encode("cp1252")) == (
         "Grüße aus Köln, Grüße aus Düsseldorf"
