@@ -73,7 +73,7 @@ def outcome(records: list[Record], size: int) -> tuple[str, str]:
             return "crash", error
         if "reading it took more than" in error:
             return "hang", error
-        if "memory" in error:
+        if "more memory than" in error:  # an error may quote the file, which may speak of memory itself
             return "memory", error
         reason = broken_promise(record)
         if reason:
