@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -182,3 +183,11 @@ def _sleeping() -> list[int]:
         if process.info["cmdline"] in [["sleep", f"30{digit}"] for digit in "0123"]:
             found.append(process.pid)
     return found
+
+
+def test_a_program_has_no_network_where_the_system_allows_that(programs: Programs) -> None:
+    apart = ["unshare", "-n" if os.geteuid() == 0 else "-rn", "true"]
+    if shutil.which("unshare") is None or subprocess.run(apart, capture_output=True, check=False).returncode:
+        pytest.skip("this system parts no process from its network")
+    programs(antiword="grep : /proc/net/dev")
+    assert [line.partition(":")[0].strip() for line in text(word(), "a.doc").splitlines()] == ["lo"]
