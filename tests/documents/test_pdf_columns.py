@@ -171,6 +171,21 @@ def test_columns_on_a_turned_page_are_read_as_on_any_other(turn: str) -> None:
     assert lines_of(f"{turn} {shift} cm ".encode() + page) == [*LEFT, *RIGHT]
 
 
+@pytest.mark.parametrize("turn", ["0 1 -1 0", "0 -1 1 0"])
+def test_turned_text_beside_other_text_is_read_in_lines(turn: str) -> None:
+    """Letter by letter, it was a line for each."""
+    shift = {"0 1 -1 0": (280, 20), "0 -1 1 0": (280, 280)}[turn]
+    widths = {"F": 611, "i": 222, "l": 222, "t": 278, "r": 333, " ": 278, "m": 833, "p": 556}
+    shown, x = [], 0.0
+    for letter in "Filter map of ten plants":
+        at = f"{shift[0]} {shift[1] + (x if turn == '0 1 -1 0' else -x):.2f}"
+        shown.append(f"BT /F1 12 Tf {turn} {at} Tm ({letter}) Tj ET" if letter != " " else "")
+        x += 12 * widths.get(letter, 556) / 1000
+    lines = [" ".join(LEFT[:2]), " ".join(RIGHT[:2]), " ".join(THIRD[:2])] * 6
+    page = placed(*column(tuple(lines), 10, 280)) + " ".join(shown).encode()
+    assert lines_of(page) == [*lines, "Filter map of ten plants"]
+
+
 def test_a_word_that_is_divided_at_the_end_of_a_column_line_is_one_word() -> None:
     left = (*LEFT[:3], "closed until all of the pres-", "sure has gone down again")
     page = placed(*woven(column(left, 10), column(RIGHT[:5], 160)))

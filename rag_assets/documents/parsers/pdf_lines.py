@@ -30,6 +30,8 @@ _SPACES = re.compile(r"\s+")
 _SAMPLE = 3  # lines
 _SOFT_HYPHEN = "\u00ad"
 _GAP = 0.7  # of the height of a line: what is further apart may belong to two columns
+# Of the height of turned text: how far letters of a word and the next word are away, and what is one line.
+_NEXT_LETTER, _NEXT_WORD, _SAME_BASE = 0.12, 0.5, 0.1
 _LEFTWARDS = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
 _HYPHENATED = re.compile("[^\\W\\d_][-\u2010\u2011]\\s*\\Z")
 _ASTRAL = re.compile("[\U00010000-\U0010ffff]")
@@ -280,7 +282,7 @@ def _lines_of(blocks: Sequence[Sequence[_Part]], units: str) -> Iterator[list[_P
     line: list[_Part] = []
     for block in blocks:
         for place, part in enumerate(block):
-            is_same = place > 0 and _goes_on(line[-1], part)
+            is_same = place > 0 and (_goes_on(line[-1], part) or _space_between(line[-1], part) is not None)
             if line and not is_same and not _is_divided(line[-1], part, units):
                 yield line
                 line = []
@@ -295,6 +297,21 @@ def _goes_on(before: _Part, part: _Part) -> bool:
     _, bottom, _, top = upright(before.last, before.turns or 0)
     _, next_bottom, _, next_top = upright(part.first, part.turns or 0)
     return min(top, next_top) > max(bottom, next_bottom)
+
+
+def _space_between(before: _Part, part: _Part) -> str | None:
+    """Return what stands between two parts of a line of turned text, which PDFium may take letter by letter for lines.
+
+    That is nothing or a space; None where one does not follow the other.
+    """
+    if not before.turns or before.turns != part.turns or before.number + 1 != part.number:
+        return None
+    _, bottom, right, top = upright(before.last, before.turns)
+    left, next_bottom, _, _ = upright(part.first, part.turns)
+    height = top - bottom
+    if abs(next_bottom - bottom) > _SAME_BASE * height or abs(left - right) > _NEXT_WORD * height:
+        return None
+    return " " if left - right > _NEXT_LETTER * height else ""
 
 
 def _is_divided(before: _Part, part: _Part, units: str) -> bool:
@@ -314,8 +331,10 @@ def _joined(text_page: pdfium.PdfTextPage, units: str, line: Sequence[_Part]) ->
         if after and _goes_on(part, after):
             continue
         printed = printed_once(text_page, units[start : part.end], start).replace(_SOFT_HYPHEN, "")
-        if after and not part.divided and not part.soft:
-            printed = printed.rstrip()[:-1]
-        text += printed + BREAK * (part.divided or bool(after and not part.soft))
+        space = _space_between(part, after) if after else ""
+        if part.divided or part.soft or space is not None:
+            text += printed + BREAK * part.divided + (space or "")
+        else:
+            text += printed.rstrip()[:-1] + BREAK
         start = after.start if after else 0
     return _text_of(text)
