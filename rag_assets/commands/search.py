@@ -24,6 +24,7 @@ from rag_assets.retrieval.files import load_retriever
 from rag_assets.retrieval.retrievers import RETRIEVERS
 from rag_assets.store.database import Database
 from rag_assets.store.search import Mode
+from rag_assets.terms.folding import alike, normal
 
 _ROW = re.compile(r"(?:^|, )(?:line|item) \d+$")
 _HASH = re.compile(r"[0-9a-f]{32}")
@@ -161,8 +162,8 @@ def _show_result(console: Console, rank: int, result: RetrievalResult, words: Se
     if result.path:
         console.print(Padding(Text(printable(_path_text(result.path)), style="dim"), (0, 0, 0, 4), expand=False))
     text = Text(printable(snippet(result.content, words)))
-    if words:
-        text.highlight_regex(_word_pattern(words), style="bold yellow")
+    for match in re.finditer(_word_pattern(words), alike(text.plain)) if words else ():
+        text.stylize("bold yellow", *match.span())
     console.print(Padding(text, (0, 0, 0, 4), expand=False))
     console.print()
 
@@ -212,8 +213,8 @@ def citation_text(citation: Mapping[str, Any], name: str = "") -> str:
 def query_words(query: str) -> list[str]:
     """What to mark in a result: words, codes, and pairs of characters where words have no gaps."""
     words: list[str] = []
-    for word in re.findall(r"\w+(?:[-_.]\w+)*", query.lower()):
-        if re.search(r"[\u3040-\u30ff\u3400-\u9fff\u0e00-\u0e7f]", word):
+    for word in re.findall(r"\w+(?:[-_.]\w+)*", alike(normal(query))):
+        if re.search(r"[\u3040-\u30ff\u3400-\u9fff\u0e00-\u0e7f\uac00-\ud7a3]", word):
             words += [word[i : i + 2] for i in range(len(word) - 1)]
         elif len(word) > 3 or any(character.isdigit() for character in word):
             words.append(word)
@@ -229,7 +230,7 @@ def snippet(content: str, words: Sequence[str], width: int = SNIPPET_CHARS) -> s
     flat = " ".join(content.split())
     if len(flat) <= width:
         return flat
-    low = flat.lower()
+    low = alike(flat)
     hits = sorted(match.start() for word in words for match in re.finditer(re.escape(word), low))
     start = max(hits, key=lambda hit: (sum(hit <= other < hit + width for other in hits), -hit), default=0)
     start = max(0, min(start - width // 8, len(flat) - width))

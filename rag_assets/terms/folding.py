@@ -36,6 +36,14 @@ def normal(text: str) -> str:
     return unicodedata.normalize("NFC", text)
 
 
+def alike(text: str) -> str:
+    """Return `text` as it is compared, character by character and as long as before: for what is shown as it is written
+    and marked where it is meant."""
+    if text.isascii():
+        return text.lower()
+    return "".join(folded(normal(one))[:1] or one for one in text)
+
+
 def folded(word: str) -> str:
     """Return a word in small letters without accents, in which letters and digits that are written in ASCII where
     they are missing are written so. Letters that only look as if they had an accent (й) stay."""

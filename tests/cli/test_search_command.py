@@ -117,6 +117,14 @@ def test_a_snippet_shows_the_part_that_holds_the_words() -> None:
     assert snippet("short  text", []) == "short text"
 
 
+@pytest.mark.parametrize(
+    ("query", "written"), [("KX-772", "ＫＸ－７７２"), ("Conceicao", "Conceição"), ("환불", "환불은"), ("Łódź", "Lodz")]
+)
+def test_a_snippet_shows_words_that_are_written_otherwise(query: str, written: str) -> None:
+    text = "filler " * 200 + f"the {written} cuts in " + "filler " * 200
+    assert written in snippet(text, query_words(query), width=100)
+
+
 def test_codes_and_text_without_spaces_count_as_words() -> None:
     assert query_words("What is PX-4412?") == ["what", "px-4412"]
     assert query_words("警告を") == ["警告", "告を"]
