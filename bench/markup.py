@@ -4,7 +4,8 @@ python -m bench.markup --documents FOLDER [--files 200] [--seed 0]
 
 A source `a.rst.txt`, `a.adoc`, `a.txt` (AsciiDoc) or `a.tex` is compared with the `a.html` or `a.pdf` beside it, or
 with the page whose `_sources` it lies in; what includes other files is left out. Words are counted as in
-`bench.coverage`, of the text as it is parsed and of the file as it is written. PDFs are read by pdftotext.
+`bench.coverage`, of the text as it is parsed and of the file as it is written. PDFs are read by pdftotext. A manual
+page, such as those of `--documents /usr/share/man`, is compared with what `man` writes.
 """
 
 from __future__ import annotations
@@ -24,7 +25,10 @@ from bench.coverage_readers import words
 from rag_assets.documents.registry import parse
 
 _KINDS = {".rst.txt": "a.rst", ".rst": "a.rst", ".adoc": "a.adoc", ".txt": "a.adoc", ".tex": "a.tex"}
-_INCLUDES = re.compile(r"^include::|\\(?:input|include|DocInput)\b", re.MULTILINE)
+_MANUAL = re.compile(r"man\d/[^/]+\.\d\w*(?:\.gz)?$")
+_OVERSTRUCK = re.compile(".\x08")
+_TERMINAL = {"PATH": "/usr/bin:/bin", "MANWIDTH": "1000", "LC_ALL": "C.UTF-8", "MANROFFOPT": "-c -rHY=0"}
+_INCLUDES = re.compile(r"^include::|^\.so |\\(?:input|include|DocInput)\b", re.MULTILINE)
 _NOT_TEXT = (
     "//script|//style|//*[@id='toc' or @id='footer' or contains(@class, 'headerlink') or "
     "contains(@class, 'toctree-wrapper')]"
@@ -35,6 +39,9 @@ def pairs(folder: Path) -> list[tuple[str, Path, Path]]:
     """The kind of each source that has been rendered, its file, and what was made of it."""
     found = []
     for path in sorted(folder.rglob("*")):
+        if _MANUAL.search(str(path)) and path.is_file():
+            found.append(("a.man", path, path))
+            continue
         plain = path.name.removesuffix(".gz")
         ending = next((ending for ending in _KINDS if plain.endswith(ending)), None)
         if ending is None or not path.is_file():
@@ -52,7 +59,10 @@ def source_text(path: Path) -> str:
 
 
 def reference(path: Path) -> Counter[str]:
-    """The words that a reader of the page or PDF sees."""
+    """The words that a reader of the page, PDF or manual page sees."""
+    if _MANUAL.search(str(path)):
+        shown = subprocess.run(["man", "-Tutf8", "-l", str(path)], capture_output=True, env=_TERMINAL, check=False)
+        return Counter(words(_OVERSTRUCK.sub("", shown.stdout.decode("utf-8", "replace"))))
     if path.suffix == ".pdf":
         read = subprocess.run(["pdftotext", str(path), "-"], capture_output=True, check=False)
         return Counter(words(read.stdout.decode("utf-8", "replace")))
