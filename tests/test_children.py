@@ -105,6 +105,8 @@ def _starting(path: Path) -> Iterator[str]:
 
 
 ELSEWHERE = {
+    "rag_assets/documents/supervisor.py": "programs of this system, by absolute paths, from an isolated process",
+    "rag_assets/documents/tools.py": "starts that process by rag_assets.children, and names its pipes",
     "rag_assets/runs/fork_server.py": "forks itself, and so looks for nothing anew",
     "rag_assets/store/server_process.py": "PostgreSQL's own programs, and useradd, by names that no folder changes",
 }
