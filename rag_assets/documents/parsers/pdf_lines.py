@@ -34,6 +34,7 @@ _GAP = 0.7  # of the height of a line: what is further apart may belong to two c
 _NEXT_LETTER, _NEXT_WORD, _SAME_BASE = 0.12, 0.5, 0.1
 _LEFTWARDS = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
 _HYPHENATED = re.compile("[^\\W\\d_][-\u2010\u2011]\\s*\\Z")
+_HALVES = re.compile("[\ud800-\udfff]")
 _ASTRAL = re.compile("[\U00010000-\U0010ffff]")
 _LETTERS_OF_WORD = 3  # about as many has a word in scripts without spaces
 _LEADER = re.compile(r"(?:[._\u00b7\u2026] ?){5}")  # from an entry of a list to its page
@@ -104,7 +105,9 @@ def _units(text: str) -> str:
 
 
 def _text_of(units: str) -> str:
-    return units if units.isascii() else units.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    if not _HALVES.search(units):
+        return units
+    return units.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def _without_places(text: str) -> Read:

@@ -124,8 +124,13 @@ class _Reader:
 
     def blocks(self, region: list[int]) -> Iterator[list[int]]:
         """Yield what belongs together, in the order of reading."""
+        numbers = sorted(region, key=lambda number: (-self.pieces[number].top, number))
+        pairs = itertools.pairwise(self.pieces[number] for number in numbers)
+        if not any(_are_level(above, below) for above, below in pairs):
+            yield from self._in_order_of_printing(region)
+            return
         plain: list[_Zone] = []
-        for zone in self._zones(region):
+        for zone in self._zones(numbers):
             columns = self._columns(zone)
             if len(columns) < 2:
                 plain.append(zone)
@@ -158,9 +163,8 @@ class _Reader:
     def _is_wide(self, column: Sequence[int]) -> bool:
         return _width([self.pieces[number] for number in column]) >= _NARROWEST * self.height
 
-    def _zones(self, region: list[int]) -> Iterator[_Zone]:
-        """Yield the region from top to bottom, divided where a piece or a rule runs across all gutters."""
-        numbers = sorted(region, key=lambda number: (-self.pieces[number].top, number))
+    def _zones(self, numbers: Sequence[int]) -> Iterator[_Zone]:
+        """Yield pieces, which come from top to bottom, divided where one or a rule runs across all gutters."""
         rules = iter(self.rules)
         rule = next(rules, None)
         zone = _Zone()
