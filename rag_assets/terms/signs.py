@@ -13,7 +13,8 @@ _SPELLED = "\u00aa"
 MAX_NAME_CHARS = 32
 _MAX_PARTS = 4  # more are a path or an address
 
-BEFORE = "(?:--|[-+.#@§¶/$€£¥])"
+# A hyphen or a slash before a word of letters is punctuation more often than not.
+BEFORE = r"(?:--|-(?=\d)|\.(?=[^\W\d])|[+#@§¶°$€£¥])"
 BETWEEN = "(?:[-_./:'&@]|[+#]{1,2}[-_./:]?)"
 AFTER = r"(?:\+{1,2}|[#%‰$€£¥])"
 

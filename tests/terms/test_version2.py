@@ -134,6 +134,7 @@ def test_signs_that_belong_to_the_sentence_make_no_names() -> None:
         "x = 1",
         "wait, what?!",
         "(see 2)",
+        "a -dash- of /slashes/",
         "| a | b |",
     ):
         assert "\n" not in prepare(text, 2), text
