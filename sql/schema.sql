@@ -198,13 +198,13 @@ ALTER FUNCTION rag.analyse_query(profile_id bigint, config regconfig, query_text
 
 CREATE FUNCTION rag.analysed(profile rag.embedding_profiles, query_text text) RETURNS rag.lexical_query
     LANGUAGE plpgsql STABLE
-    AS $$
+    AS $_$
 DECLARE
     config regconfig := (profile.lexical ->> 'language')::regconfig;
     meant rag.lexical_query := rag.analyse_query(profile.id, config, query_text);
     near rag.near_word[];
 BEGIN
-    IF profile.terms > 1 AND meant.unknown IS NOT NULL THEN
+    IF profile.terms > 1 AND EXISTS (SELECT FROM unnest(meant.unknown) u WHERE u ~ '^[[:alpha:]]{3,24}$') THEN
         near := rag.near_words(profile, query_text, meant.unknown);
     END IF;
     PERFORM set_config('rag.read_as', coalesce((
@@ -215,7 +215,7 @@ BEGIN
         meant := rag.analyse_query(profile.id, config, query_text, near);
     END IF;
     RETURN meant;
-END $$;
+END $_$;
 
 ALTER FUNCTION rag.analysed(profile rag.embedding_profiles, query_text text) OWNER TO rag_search;
 
@@ -870,7 +870,7 @@ CREATE FUNCTION rag.near_words(profile rag.embedding_profiles, query_text text, 
     AS $_$
 DECLARE
     config regconfig := (profile.lexical ->> 'language')::regconfig;
-    known text[] := ARRAY(SELECT unnest(tsvector_to_array(to_tsvector(config, query_text))) EXCEPT SELECT unnest(unknown));
+    known text[];
     words rag.near_word[];
     found rag.near_word[];
 BEGIN
@@ -882,6 +882,10 @@ BEGIN
         WHERE lexeme = ANY (unknown)
         ORDER BY lexeme, place
     ) meant;
+    IF words IS NULL THEN
+        RETURN NULL;
+    END IF;
+    known := ARRAY(SELECT unnest(tsvector_to_array(to_tsvector(config, query_text))) EXCEPT SELECT unnest(unknown));
     SELECT array_agg(ROW(w.asked, w.word, near.lexeme, near.chunk_count)::rag.near_word) INTO found
     FROM unnest(words[1:3]) w
     CROSS JOIN LATERAL (

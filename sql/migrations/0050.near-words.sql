@@ -45,7 +45,7 @@ RETURNS rag.near_word[] LANGUAGE plpgsql STABLE
 SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 DECLARE
     config regconfig := (profile.lexical ->> 'language')::regconfig;
-    known text[] := ARRAY(SELECT unnest(tsvector_to_array(to_tsvector(config, query_text))) EXCEPT SELECT unnest(unknown));
+    known text[];
     words rag.near_word[];
     found rag.near_word[];
 BEGIN
@@ -57,6 +57,10 @@ BEGIN
         WHERE lexeme = ANY (unknown)
         ORDER BY lexeme, place
     ) meant;
+    IF words IS NULL THEN
+        RETURN NULL;
+    END IF;
+    known := ARRAY(SELECT unnest(tsvector_to_array(to_tsvector(config, query_text))) EXCEPT SELECT unnest(unknown));
     SELECT array_agg(ROW(w.asked, w.word, near.lexeme, near.chunk_count)::rag.near_word) INTO found
     FROM unnest(words[1:3]) w
     CROSS JOIN LATERAL (
@@ -129,7 +133,7 @@ DECLARE
     meant rag.lexical_query := rag.analyse_query(profile.id, config, query_text);
     near rag.near_word[];
 BEGIN
-    IF profile.terms > 1 AND meant.unknown IS NOT NULL THEN
+    IF profile.terms > 1 AND EXISTS (SELECT FROM unnest(meant.unknown) u WHERE u ~ '^[[:alpha:]]{3,24}$') THEN
         near := rag.near_words(profile, query_text, meant.unknown);
     END IF;
     PERFORM set_config('rag.read_as', coalesce((
