@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-import os
+import shutil
 import time
 from collections.abc import Collection
 from pathlib import Path
-from uuid import uuid4
 
 import dagster as dg
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from upath import UPath
 
+from rag_assets.ingest.chunk_files import ChunkFile, spool
 from rag_assets.keys import check_key
-from rag_assets.private import FILE, make_private
+from rag_assets.private import make_private
 from rag_assets.runs.reports import add_seconds
 from rag_assets.settings import load_settings
 
-_ROW_GROUP = 2000  # rows that are encoded at a time; text does not repeat, so it gets no dictionary
-
 
 class ParquetIOManager(dg.IOManager):
-    """Keeps `pyarrow.Table` under `<base>/<tenant>/<profile>/<asset>.parquet`.
+    """Keeps chunks under `<base>/<tenant>/<profile>/<asset>.parquet`, and hands them over as a `ChunkFile`, which is
+    read part by part; an input that is annotated as a `pyarrow.Table` gets all of them at once.
 
     `base` is a folder or an fsspec URL; None means what `RAG_STORAGE` or `RAG_HOME` say when a step runs.
     The tenant comes first, so that erasing one is removing one folder.
@@ -32,23 +30,25 @@ class ParquetIOManager(dg.IOManager):
     def __init__(self, base: str | None = None) -> None:
         self.base = base
 
-    def handle_output(self, context: dg.OutputContext, obj: pa.Table) -> None:
-        """Write the table; a reader finds the old file or the new one, never a part of one."""
+    def handle_output(self, context: dg.OutputContext, obj: ChunkFile | pa.Table) -> None:
+        """Keep a file, which is moved, or a table; a reader finds the old file or the new one, never a part of one."""
         path = self._path(context.partition_key, context.asset_key)
-        rows, began = obj.num_rows, time.monotonic()
+        began = time.monotonic()
         make_folder(path.parent, staging_base(self.base))
-        _write(obj, path)
-        del obj
-        pa.default_memory_pool().release_unused()
+        if isinstance(obj, pa.Table):
+            obj = spool([obj], obj.schema, _spool_folder(path))
+        rows = obj.rows
+        _move(obj.path, path)
         took = time.monotonic() - began
         add_seconds(took)
         context.add_output_metadata({"rows": rows, "bytes": path.stat().st_size, "write_seconds": round(took, 3)})
 
-    def load_input(self, context: dg.InputContext) -> pa.Table:
-        """Read the table that the upstream asset wrote for the same tenant and profile."""
-        path = self._path(context.asset_partition_key, context.asset_key)
-        with path.open("rb") as file:
-            table = pq.read_table(file, use_threads=False, pre_buffer=False)
+    def load_input(self, context: dg.InputContext) -> ChunkFile | pa.Table:
+        """What the upstream asset wrote for the same tenant and profile."""
+        kept = ChunkFile(self._path(context.asset_partition_key, context.asset_key))
+        if context.dagster_type.typing_type is not pa.Table:
+            return kept
+        table = kept.table()
         pa.default_memory_pool().release_unused()
         return table
 
@@ -74,16 +74,27 @@ def staging_folder(tenant: str, base: str | None = None) -> UPath:
     return staging_base(base) / check_key(tenant, "tenant")
 
 
+def spool_folder(tenant: str, profile: str) -> Path | None:
+    """Where a step writes what becomes its file: beside that one, so that it is only renamed; None for a storage of
+    another kind."""
+    folder = staging_folder(tenant) / check_key(profile, "profile")
+    if not is_local(folder):
+        return None
+    make_folder(folder, staging_base())
+    return Path(folder.path)
+
+
 def drop_staged_sources(tenant: str, sources: Collection[str], base: str | None = None) -> int:
     """Take sources out of the Parquet files of a tenant, which hold chunks as text; returns how many files had any."""
     folder, changed = staging_folder(tenant, base), 0
+    gone = pa.array(sources, pa.string())
     for path in folder.rglob("*.parquet") if folder.exists() else []:
-        with path.open("rb") as file:
-            table = pq.read_table(file, use_threads=False, pre_buffer=False)
-        others = pc.invert(pc.is_in(table["source_id"], pa.array(sources, pa.string())))
-        if not pc.all(others).as_py():
-            _write(table.filter(others), path)
-            changed += 1
+        kept = ChunkFile(path)
+        if not any(pc.any(pc.is_in(part["source_id"], gone)).as_py() for part in kept.parts()):
+            continue
+        others = (part.filter(pc.invert(pc.is_in(part["source_id"], gone))) for part in kept.parts())
+        _move(spool(others, kept.head(0).schema, _spool_folder(path)).path, path)
+        changed += 1
     return changed
 
 
@@ -102,20 +113,17 @@ def is_local(path: UPath) -> bool:
     return path.protocol in ("", "file", "local")
 
 
-def _write(table: pa.Table, path: UPath) -> None:
-    if not is_local(path):
-        # An object appears when its upload is complete.
-        with path.open("wb") as file:
-            pq.write_table(table, file, use_dictionary=False, row_group_size=_ROW_GROUP)
-        return
-    part = path.with_name(f".{path.name}.{uuid4().hex}")
+def _spool_folder(path: UPath) -> Path | None:
+    return Path(path.parent.path) if is_local(path) else None
+
+
+def _move(spooled: UPath, path: UPath) -> None:
+    """Put a spooled file in the place of `path`; an object appears when its upload is complete."""
     try:
-        with open(part.path, "wb", opener=_private) as file:
-            pq.write_table(table, file, use_dictionary=False, row_group_size=_ROW_GROUP)
-        os.replace(part.path, path.path)
+        if is_local(path):
+            shutil.move(spooled.path, path.path)  # a rename, where both are of one file system
+        else:
+            with open(spooled.path, "rb") as source, path.open("wb") as target:
+                shutil.copyfileobj(source, target, 1 << 20)
     finally:
-        part.unlink(missing_ok=True)
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, FILE)
+        spooled.unlink(missing_ok=True)

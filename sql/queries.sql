@@ -771,15 +771,25 @@ ORDER BY s.bot_id, s.name, s.id
 SELECT status, count(*) FROM rag.knowledge_sources
 WHERE tenant_id = %(tenant)s AND (%(bot)s::text IS NULL OR bot_id = %(bot)s) GROUP BY status
 
--- pending_sources --
+-- pending_versions --
 -- What the profile has not published as it is now, and can be read, whether it was tried or not. What has not been
 -- read yet has no document, and neither has what holds no text.
+SELECT w.source_id AS id, w.checksum, w.content_type, coalesce(octet_length(d.text), 0) AS text_bytes
+FROM rag.profile_work w
+LEFT JOIN rag.source_documents d ON d.source_id = w.source_id AND d.checksum = w.checksum
+WHERE w.embedding_profile_id = %(profile)s AND w.work IN ('missing', 'due', 'failed')
+  AND (d.source_id IS NOT NULL OR w.status = 'no_text')
+ORDER BY w.external_id
+
+-- pending_sources --
+-- The same with their documents, all of them or those of a list.
 SELECT w.source_id AS id, w.checksum, coalesce(d.title, '') AS title, coalesce(d.text, '') AS text,
        coalesce(d.blocks, '[]') AS blocks, w.content_type, w.locale, w.name, w.external_id, w.media
 FROM rag.profile_work w
 LEFT JOIN rag.source_documents d ON d.source_id = w.source_id AND d.checksum = w.checksum
 WHERE w.embedding_profile_id = %(profile)s AND w.work IN ('missing', 'due', 'failed')
   AND (d.source_id IS NOT NULL OR w.status = 'no_text')
+  AND (%(ids)s::uuid[] IS NULL OR w.source_id = ANY (%(ids)s::uuid[]))
 ORDER BY w.external_id
 
 -- publishable_sources --

@@ -7,8 +7,8 @@ from dataclasses import asdict
 from typing import Any
 
 import dagster as dg
-import pyarrow as pa
 
+from rag_assets.ingest.chunk_files import ChunkFile
 from rag_assets.ingest.refused import without_quotations
 from rag_assets.ingest.sources import Failure
 from rag_assets.printing import printable
@@ -59,7 +59,7 @@ def _row(record: Mapping[str, str | int | float | bool]) -> dg.TableRecord:
     )
 
 
-def preview(chunks: pa.Table) -> dg.MarkdownMetadataValue:
+def preview(chunks: ChunkFile) -> dg.MarkdownMetadataValue:
     """The first chunks of up to five different sources, shortened, as a Markdown table."""
     lines = ["| # | tokens | content |", "|---|---|---|"]
     lines += [
@@ -69,10 +69,10 @@ def preview(chunks: pa.Table) -> dg.MarkdownMetadataValue:
     return dg.MetadataValue.md("\n".join(lines) if len(lines) > 2 else "No chunk in this run.")
 
 
-def _first_of_each_source(chunks: pa.Table) -> Iterable[dict[str, Any]]:
+def _first_of_each_source(chunks: ChunkFile) -> Iterable[dict[str, Any]]:
     seen: set[str] = set()
     # Enough rows to meet several sources, without turning a large table into Python objects.
-    head = chunks.select(["source_id", "chunk_index", "token_count", "content"]).slice(0, 500)
+    head = chunks.head(500).select(["source_id", "chunk_index", "token_count", "content"])
     for row in head.to_pylist():
         if row["source_id"] not in seen and len(seen) < _PREVIEW_CHUNKS:
             seen.add(row["source_id"])

@@ -3,10 +3,10 @@
 # No `from __future__ import annotations`: Dagster reads the annotations of this file as objects.
 
 import dagster as dg
-import pyarrow as pa
 
 from rag_assets.assets.metadata import bots_table, failures_table, preview
 from rag_assets.assets.steps import OWNERS, IngestConfig, bots_of_pair, profiles_of, working
+from rag_assets.ingest.chunk_files import ChunkFile
 from rag_assets.ingest.publication import publish_chunks
 from rag_assets.partitions import tenant_profile
 from rag_assets.resources import Postgres
@@ -20,7 +20,7 @@ from rag_assets.runs.reports import hand_over
     kinds={"postgres", "pgvector"},
 )
 def knowledge_chunks(
-    context: dg.AssetExecutionContext, config: IngestConfig, postgres: Postgres, profile_embeddings: pa.Table
+    context: dg.AssetExecutionContext, config: IngestConfig, postgres: Postgres, profile_embeddings: ChunkFile
 ) -> dg.MaterializeResult[None]:
     """What retrieval searches: each source's chunks replace its older ones in one transaction, and those of
     deleted sources go. The first profile that is complete for a bot becomes its active one."""

@@ -34,14 +34,14 @@ class PageSignature:
     blocks: tuple[int, ...]
 
 
-def is_page(document: Document) -> bool:
-    """Whether the document is a web page."""
-    return document.content_type in ("text/html", "application/xhtml+xml")
+def is_page(content_type: str | None) -> bool:
+    """Whether a document of this type is a web page."""
+    return content_type in ("text/html", "application/xhtml+xml")
 
 
 def signature_of(document: Document) -> PageSignature | None:
     """The signature of a page; None of what is no page, or too short to be told from others."""
-    if not is_page(document):
+    if not is_page(document.content_type):
         return None
     words = _WORD.findall(document.text.lower())
     if len(words) < _FEWEST_WORDS:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -22,7 +22,7 @@ from rag_assets.progress import stage
 from rag_assets.store.database import Database
 from rag_assets.store.profiles import BuiltProfile
 from rag_assets.store.publication import Publisher
-from rag_assets.store.sources import PendingSource, StoredMedia, pending_sources
+from rag_assets.store.sources import PendingSource, PendingVersion, StoredMedia, pending_sources, pending_versions
 
 CHUNK_SCHEMA = pa.schema(
     [
@@ -40,6 +40,9 @@ CHUNK_SCHEMA = pa.schema(
         ("words", pa.string()),  # what lexical search finds it by, if that is not its content
     ]
 )
+
+_PORTION_SOURCES = 1000
+_PORTION_BYTES = 2_000_000  # of text: some 2,000 chunks
 
 
 @dataclass
@@ -96,31 +99,54 @@ def chunk_id(spec_hash: str, source: UUID, chunk: Chunk) -> UUID:
     return UUID(bytes=digest.digest()[:16])
 
 
-def chunk_pending(database: Database, profiles: Sequence[BuiltProfile]) -> tuple[pa.Table, ChunkReport]:
-    """Chunks of every source that these profiles (of one tenant) have not published in its current version.
+def chunk_pending(database: Database, profiles: Sequence[BuiltProfile]) -> tuple[Iterator[pa.Table], ChunkReport]:
+    """Chunks of every source that these profiles (of one tenant) have not published in its current version, in tables
+    of whole sources of one profile. The report is complete when they are read to their end.
 
     A source that cannot be cut is recorded as failed, and the rest goes on.
     """
     report = ChunkReport()
-    tables = [_chunk_profile(database, built, report) for built in profiles]
-    return pa.concat_tables([CHUNK_SCHEMA.empty_table(), *tables]), report
+    return (part for built in profiles for part in _chunk_profile(database, built, report)), report
 
 
-def _chunk_profile(database: Database, built: BuiltProfile, report: ChunkReport) -> pa.Table:
+def _chunk_profile(database: Database, built: BuiltProfile, report: ChunkReport) -> Iterator[pa.Table]:
     with database.work(built.tenant) as connection:
-        pending = pending_sources(connection, built.id)
-        pages = pages_of(connection, built, pending)
+        pending = pending_versions(connection, built.id)
+        pages = pages_of(connection, built, (version.content_type for version in pending))
+    with stage(f"chunk {built.bot}", len(pending)) as bar:
+        for ids in _portions(pending):
+            with database.work(built.tenant) as connection:
+                sources = pending_sources(connection, built.id, ids)
+            yield _chunk_sources(database, built, sources, pages, report)
+            bar.advance(len(ids))
+
+
+def _portions(pending: Iterable[PendingVersion]) -> Iterator[list[UUID]]:
+    """Sources that are held in memory together."""
+    ids: list[UUID] = []
+    size = 0
+    for version in pending:
+        ids.append(version.id)
+        size += version.text_bytes
+        if len(ids) >= _PORTION_SOURCES or size >= _PORTION_BYTES:
+            yield ids
+            ids, size = [], 0
+    if ids:
+        yield ids
+
+
+def _chunk_sources(
+    database: Database, built: BuiltProfile, sources: Sequence[PendingSource], pages: Pages, report: ChunkReport
+) -> pa.Table:
     rows: list[tuple[Any, ...]] = []
     failed: list[tuple[PendingSource, str]] = []
-    with stage(f"chunk {built.bot}", len(pending)) as bar:
-        for source in pending:
-            cut = cut_source(source, pages, built.profile.chunking)
-            report.count(cut)
-            if cut.error is not None:
-                failed.append((source, cut.error))
-            else:
-                rows += _rows(built, cut)
-            bar.advance(1)
+    for source in sources:
+        cut = cut_source(source, pages, built.profile.chunking)
+        report.count(cut)
+        if cut.error is not None:
+            failed.append((source, cut.error))
+        else:
+            rows += _rows(built, cut)
     if failed:
         publisher = Publisher(database, built)
         for source, error_text in failed:

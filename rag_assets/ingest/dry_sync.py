@@ -106,7 +106,11 @@ class _Ahead:
         # A source that fails now keeps the version before, as do those of a file that only looks changed.
         read = [pending[key] for key in self._reread() - self._new.keys() - self._gone if key in pending]
         read += self._new_pending()
-        pages = self._pages(known) if concerns_pages(self._profile.chunking, [*stored, *read]) else Pages()
+        pages = (
+            self._pages(known)
+            if concerns_pages(self._profile.chunking, (one.document.content_type for one in [*stored, *read]))
+            else Pages()
+        )
         return Outlook(stored, read, pages)
 
     def _decide(self) -> None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 from uuid import UUID
 
@@ -20,11 +23,13 @@ from rag_assets.embedding.origins import Origin, check_origin
 from rag_assets.embedding.protocol import Caller
 from rag_assets.embedding.registry import embedder_for
 from rag_assets.errors import EmbeddingError
-from rag_assets.ingest.batch_api.backlog import Held, settle_backlog
+from rag_assets.ingest.batch_api.backlog import Held, concerns_jobs, require_batches, settle_backlog
+from rag_assets.ingest.chunk_files import ChunkFile
+from rag_assets.ingest.chunks import CHUNK_SCHEMA
 from rag_assets.ingest.media import embed_media
 from rag_assets.ingest.refused import describe
 from rag_assets.ingest.sources import Failure
-from rag_assets.progress import Stage, stage
+from rag_assets.progress import stage
 from rag_assets.settings import load_settings
 from rag_assets.store.batch_jobs import Waiting, wait_for_jobs
 from rag_assets.store.cache import PgVectorCache
@@ -63,16 +68,18 @@ class EmbedReport:
 def embed_chunks(
     database: Database,
     profiles: Sequence[BuiltProfile],
-    chunks: pa.Table,
+    chunks: ChunkFile,
     batch: bool = False,
     wait_s: float | None = None,
-) -> tuple[pa.Table, EmbedReport]:
-    """Add the column `embedding`, (n, d) float32 of unit length, to a table of chunks.
+) -> tuple[Iterator[pa.Table], EmbedReport]:
+    """The chunks with the column `embedding`, (n, d) float32 of unit length, in tables of whole sources of one profile.
+    The report is complete when they are read to their end, and what is raised is raised while they are read.
 
     The chunks of a source with a text that the provider refuses are left out and the source is recorded as failed; the
     text is remembered, and not sent again. Left out are also the chunks of a source with a text that waits for a batch
     job, with nothing recorded against it. `batch` hands texts over to the provider's batch API whatever the profile's
-    settings say. `wait_s`: the most seconds that a request may go on failing; None: `RAG_PROVIDER_WAIT_S`.
+    settings say: these are in memory all at once. `wait_s`: the most seconds that a request may go on failing; None:
+    `RAG_PROVIDER_WAIT_S`.
 
     A file that is embedded as such and refused is left out, and its text is not.
 
@@ -85,21 +92,43 @@ def embed_chunks(
     """
     report = EmbedReport()
     wait_s = load_settings().provider_wait_s if wait_s is None else wait_s
-    tables = []
-    for built in profiles:
-        mine = chunks.filter(pc.equal(chunks["profile_id"], built.id))
-        origin = built.profile.origin
-        try:
-            if mine.num_rows:
-                require_origin(built, origin)
-            table = _Embedding(database, built, report, batch, wait_s).run(mine)
-        except EmbeddingError as error:
-            note_embedding(database, built, None, str(error))
-            raise
-        note_embedding(database, built, origin.place if origin and table.num_rows else None, None)
-        tables.append(table)
-    report.chunks = sum(table.num_rows for table in tables)
-    return pa.concat_tables(tables), report
+    rows = chunks.rows_by_profile()
+    stages = {built.id: _Embedding(database, built, report, batch, wait_s, rows[built.id]) for built in profiles}
+    return _embedded(stages, chunks, report), report
+
+
+def embedded_schema(dimensions: int) -> pa.Schema:
+    """The columns of chunks with their vectors."""
+    return CHUNK_SCHEMA.append(pa.field("embedding", pa.list_(pa.float32(), dimensions)))
+
+
+def _embedded(stages: Mapping[int, _Embedding], chunks: ChunkFile, report: EmbedReport) -> Iterator[pa.Table]:
+    left = dict(stages)
+    whole = {profile for profile, one in stages.items() if one.needs_all_at_once()}
+    for profile, parts in groupby(_by_profile(chunks, whole), key=itemgetter(0)):
+        if (embedding := left.pop(profile, None)) is not None:
+            with embedding.reported():
+                for _, part in parts:
+                    table = embedding.run(part)
+                    report.chunks += table.num_rows
+                    yield table
+    for embedding in left.values():
+        with embedding.reported():
+            embedding.settle()
+
+
+def _by_profile(chunks: ChunkFile, whole: Container[int]) -> Iterator[tuple[int, pa.Table]]:
+    """The parts of each profile by themselves, those of profiles in `whole` as one."""
+    held: dict[int, list[pa.Table]] = {}
+    for part in chunks.parts():
+        for profile in pc.unique(part["profile_id"]).to_pylist():
+            mine = part.filter(pc.equal(part["profile_id"], profile))
+            if profile in whole:
+                held.setdefault(profile, []).append(mine)
+            else:
+                yield profile, mine
+    for profile, parts in held.items():
+        yield profile, pa.concat_tables(parts)
 
 
 def require_origin(built: BuiltProfile, origin: Origin | None) -> None:
@@ -113,39 +142,73 @@ def require_origin(built: BuiltProfile, origin: Origin | None) -> None:
 
 @dataclass
 class _Embedding:
-    """The stage for one profile of one bot."""
+    """The stage for one profile of one bot, which has so many `rows` to embed."""
 
     database: Database
     built: BuiltProfile
     report: EmbedReport
     batch: bool
     wait_s: float
+    rows: int
 
     def __post_init__(self) -> None:
         built = self.built
+        if self.batch:
+            require_batches(built.profile)
         self._embedder = embedder_for(built.profile)
         self._gate = PgGate(self.database, built.tenant, built.bot, built.profile)
         self._caller = Caller(built.tenant, built.bot, self._gate, self.wait_s)
         self._cache = PgVectorCache(self.database, built.tenant, built.bot, built.profile.name)
         self._memory = PgRefusedTexts(self.database, built.tenant, built.bot, built.profile.model_key)
+        self._origin = built.profile.origin
+        self._waiting: list[Waiting] = []
+        self._published_rows = 0
+
+    def needs_all_at_once(self) -> bool:
+        """Whether texts go through the provider's batch API, which is handed all of them."""
+        return concerns_jobs(self.database, self.built, self.batch)
+
+    @contextmanager
+    def reported(self) -> Iterator[None]:
+        """Around the work on all parts: one bar, what waits for jobs and what failed noted with the profile."""
+        try:
+            with stage(f"embed {self.built.bot}", self.rows) as self._bar:
+                yield
+            self._note_waiting()
+        except EmbeddingError as error:
+            note_embedding(self.database, self.built, None, str(error))
+            raise
+        place = self._origin.place if self._origin and self._published_rows else None
+        note_embedding(self.database, self.built, place, None)
 
     def run(self, chunks: pa.Table) -> pa.Table:
-        """The chunks of a profile with their vectors."""
-        return self._with_media(chunks, self._texts(chunks.filter(pc.is_null(chunks["media"]))))
+        """Chunks of whole sources with their vectors."""
+        require_origin(self.built, self._origin)
+        table = self._with_media(chunks, self._texts(chunks.filter(pc.is_null(chunks["media"]))))
+        self._published_rows += table.num_rows
+        return table
+
+    def settle(self) -> None:
+        """Look after the jobs where nothing is to be embedded."""
+        self._held([])
+
+    def _note_waiting(self) -> None:
+        if self.built.profile.model_info.has_batch_api:
+            with self.database.work(self.built.tenant, self.built.bot) as connection:
+                wait_for_jobs(connection, self.built, self._waiting)
 
     def _texts(self, chunks: pa.Table) -> pa.Table:
         texts = embedding_texts(chunks)
-        with stage(f"embed {self.built.bot}", len(texts)) as bar:
-            held = self._held(texts)
-            # Whatever else the source of a waiting text needs is embedded now, so that it is not missing later.
-            ready = [row for row, one in enumerate(held) if one is None]
-            result = self._embedded([texts[row] for row in ready], bar)
+        held = self._held(texts)
+        # Whatever else the source of a waiting text needs is embedded now, so that it is not missing later.
+        ready = [row for row, one in enumerate(held) if one is None]
+        result = self._embedded([texts[row] for row in ready])
         self.report.add(result)
         table = with_vectors(chunks.take(pa.array(ready, pa.int64())) if any(held) else chunks, result.vectors)
         if result.refused:
             table = self._without_refused(table, result.refused, [texts[row] for row in ready])
-        if self.built.profile.model_info.has_batch_api:
-            table = _without_waiting(self.database, self.built, chunks, held, table, self.report)
+        if any(held):
+            table = self._without_waiting(chunks, held, table)
         _progress(self.database, self.built, table)
         return table
 
@@ -158,7 +221,7 @@ class _Embedding:
         self.report.jobs += backlog.jobs
         return [backlog.held_by(text) for text in texts]
 
-    def _embedded(self, texts: Sequence[str], bar: Stage) -> CachedEmbedding:
+    def _embedded(self, texts: Sequence[str]) -> CachedEmbedding:
         # A request that is larger than a rate limit would never have its turn.
         size = self._gate.batch_items(self._embedder.batch_items, max(map(estimated_tokens, texts), default=0))
         info = self.built.profile.model_info
@@ -168,7 +231,7 @@ class _Embedding:
             self._cache,
             self._caller,
             size,
-            on_batch=bar.advance,
+            on_batch=self._bar.advance,
             memory=self._memory,
             batch_bytes=info.batch_tokens,  # as many tokens as a text has bytes are the most
             probe_first=not info.knows_dimensions,
@@ -187,7 +250,14 @@ class _Embedding:
         if not files.num_rows:
             return texts
         result = embed_media(
-            self.database, self.built, files, set(with_text.to_pylist()), self._caller, self._cache, self._memory
+            self.database,
+            self.built,
+            files,
+            set(with_text.to_pylist()),
+            self._caller,
+            self._cache,
+            self._memory,
+            self._bar.advance,
         )
         self.report.add(result.embedding)
         self.report.media += result.chunks.num_rows
@@ -217,32 +287,21 @@ class _Embedding:
             self.report.failures.append(Failure(self.built.bot, name, told))
         return table.filter(pc.invert(pc.is_in(table["source_id"], pa.array(list(by_source)))))
 
+    def _without_waiting(self, chunks: pa.Table, held: Sequence[Held | None], table: pa.Table) -> pa.Table:
+        """Remember which sources wait for jobs, and return the chunks of the others."""
+        sources, checksums = chunks["source_id"].to_pylist(), chunks["checksum"].to_pylist()
+        waiting = {(sources[row], checksums[row], one.job) for row, one in enumerate(held) if one is not None}
+        self._waiting += [Waiting(UUID(source), checksum, job) for source, checksum, job in waiting if job]
+        pending = pa.array(sorted({source for source, _, _ in waiting}), pa.string())
+        self.report.pending_sources += len(pending)
+        self.report.pending_chunks += pc.sum(pc.is_in(chunks["source_id"], pending)).as_py() or 0
+        return table.filter(pc.invert(pc.is_in(table["source_id"], pending)))
+
 
 def embedding_texts(chunks: pa.Table) -> list[str]:
     """What the model reads of each chunk: its context, if it has one, and its content."""
     rows = zip(chunks["context"].to_pylist(), chunks["content"].to_pylist(), strict=True)
     return [embedding_text(context, content) for context, content in rows]
-
-
-def _without_waiting(
-    database: Database,
-    built: BuiltProfile,
-    chunks: pa.Table,
-    held: Sequence[Held | None],
-    table: pa.Table,
-    report: EmbedReport,
-) -> pa.Table:
-    """Note which sources wait for jobs, and return the chunks of the others."""
-    sources, checksums = chunks["source_id"].to_pylist(), chunks["checksum"].to_pylist()
-    waiting = {(sources[row], checksums[row], one.job) for row, one in enumerate(held) if one is not None}
-    with database.work(built.tenant, built.bot) as connection:
-        wait_for_jobs(
-            connection, built, [Waiting(UUID(source), checksum, job) for source, checksum, job in waiting if job]
-        )
-    pending = pa.array(sorted({source for source, _, _ in waiting}), pa.string())
-    report.pending_sources += len(pending)
-    report.pending_chunks += pc.sum(pc.is_in(chunks["source_id"], pending)).as_py() or 0
-    return table.filter(pc.invert(pc.is_in(table["source_id"], pending)))
 
 
 def _progress(database: Database, built: BuiltProfile, chunks: pa.Table) -> None:

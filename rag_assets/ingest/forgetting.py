@@ -54,7 +54,7 @@ def _own_hashes(connection: Connection, space: Space, sources: Sequence[UUID]) -
 
 def _texts(connection: Connection, built: BuiltProfile, versions: Sequence[PendingSource]) -> Iterator[tuple[str, str]]:
     """What the profile's model has read of these versions, each with the content that is shown of it."""
-    pages = pages_of(connection, built, versions)
+    pages = pages_of(connection, built, (version.document.content_type for version in versions))
     for version in versions:
         for chunk in cut_source(version, pages, built.profile.chunking).chunks:
             yield embedding_text(chunk.context, chunk.content), chunk.content

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, cast
@@ -26,7 +26,6 @@ from rag_assets.embedding.registry import embedder_for
 from rag_assets.errors import SourceError
 from rag_assets.ingest.listing import read_pushed
 from rag_assets.ingest.sources import Failure
-from rag_assets.progress import stage
 from rag_assets.sources.addresses import is_local
 from rag_assets.sources.local import locate
 from rag_assets.sources.pushed import is_pushed
@@ -127,8 +126,10 @@ def embed_media(
     caller: Caller,
     cache: PgVectorCache,
     memory: PgRefusedTexts,
+    on_file: Callable[[int], None],
 ) -> MediaResult:
     """Embed the files of a table of chunks; `with_text` are the ids of the sources that have other chunks too.
+    `on_file` is called with 1 after each.
 
     Raises:
         ProviderUnavailable, ProviderRefused, CostCeilingReached: what was embedded until then is kept.
@@ -137,11 +138,10 @@ def embed_media(
     with database.work(built.tenant) as connection:
         roots = roots_of_sources(connection, [UUID(values["source_id"]) for values in rows])
     reader = _Reader(database, built.tenant, built.bot, roots)
-    with stage(f"embed files {built.bot}", len(rows)) as bar:
-        # A profile that is multimodal has a model that embeds files.
-        embedder = cast(MediaEmbedder, embedder_for(built.profile))
-        wanted = [_file(reader, row, values) for row, values in enumerate(rows)]
-        embedding = embed_media_cached(embedder, wanted, cache, caller, on_file=bar.advance, memory=memory)
+    # A profile that is multimodal has a model that embeds files.
+    embedder = cast(MediaEmbedder, embedder_for(built.profile))
+    wanted = [_file(reader, row, values) for row, values in enumerate(rows)]
+    embedding = embed_media_cached(embedder, wanted, cache, caller, on_file=on_file, memory=memory)
     found = np.isfinite(embedding.vectors[:, 0])
     result = MediaResult(files.filter(pa.array(found)), embedding.vectors[found], embedding)
     missing = {row: values for row, values in enumerate(rows) if not found[row]}

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -15,6 +16,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from rag_assets.errors import SourceError
+from rag_assets.ingest.ahead import ahead
+from rag_assets.ingest.chunk_files import ChunkFile
 from rag_assets.ingest.embeddings import vectors_of
 from rag_assets.ingest.extraction import ExtractReport, extract_triples, triples_of_chunks
 from rag_assets.ingest.repeated_pages import duplicate_versions
@@ -25,6 +28,7 @@ from rag_assets.store.profiles import BuiltProfile
 from rag_assets.store.publication import Publisher, StagedChunk, StagedVersion
 
 TRANSACTION_CHUNKS = 500
+_SAMPLED = 5000  # chunks of which the mean length of a fresh profile is taken
 
 
 @dataclass
@@ -50,7 +54,7 @@ class PublishReport:
         self.failures += part.failures
 
 
-def publish_chunks(database: Database, profiles: Sequence[BuiltProfile], chunks: pa.Table) -> PublishReport:
+def publish_chunks(database: Database, profiles: Sequence[BuiltProfile], chunks: ChunkFile) -> PublishReport:
     """Publish staged sources, take away deleted ones, and mark profiles that are complete.
 
     Whole sources go in, about `TRANSACTION_CHUNKS` chunks a transaction, over as many connections as there
@@ -58,17 +62,12 @@ def publish_chunks(database: Database, profiles: Sequence[BuiltProfile], chunks:
     tried one by one and only that one is recorded as failed.
     """
     report = PublishReport()
+    rows = chunks.rows_by_profile()
     for built in profiles:
-        mine = chunks.filter(pc.equal(chunks["profile_id"], built.id))
         publisher = Publisher(database, built)
-        words = pc.coalesce(mine["words"], mine["content"])
-        has_words = pc.not_equal(words, "")
-        sources = mine["source_id"].filter(has_words).to_pylist()
-        publisher.assume_length(list(zip(sources, words.filter(has_words).to_pylist(), strict=True)))
-        extraction = extract_triples(database, built, mine)
-        report.extraction.add(extraction)
-        _publish_all(database, publisher, built, mine, report)
-        publisher.try_again(extraction.again)
+        if not publisher.has_length():
+            publisher.assume_length(_sample(chunks, built.id))
+        _publish_all(database, publisher, built, chunks if rows[built.id] else None, rows[built.id], report)
         if repeats := duplicate_versions(database, built):
             report.duplicates += publisher.publish(repeats).sources
         report.withdrawn += publisher.withdraw()
@@ -80,23 +79,54 @@ def publish_chunks(database: Database, profiles: Sequence[BuiltProfile], chunks:
     return report
 
 
-def _publish_all(
-    database: Database, publisher: Publisher, built: BuiltProfile, chunks: pa.Table, report: PublishReport
-) -> None:
-    workers = max(1, min(os.cpu_count() or 1, 4, chunks.num_rows // TRANSACTION_CHUNKS))
+def _sample(chunks: ChunkFile, profile: int) -> list[tuple[str, str]]:
+    """Ids of sources and what their chunks are found by, of all chunks of a profile or evenly of more than a few."""
+    found: list[tuple[str, str]] = []
+    step = max(1, chunks.rows // _SAMPLED)
+    offset = 0  # of the next row that is taken, in the part
+    for part in chunks.parts():
+        taken = part.take(pa.array(range(offset, part.num_rows, step), pa.int64()))
+        offset = (offset - part.num_rows) % step
+        words = pc.coalesce(taken["words"], taken["content"])
+        rows = zip(taken["profile_id"].to_pylist(), taken["source_id"].to_pylist(), words.to_pylist(), strict=True)
+        found += [(source, text) for of_profile, source, text in rows if of_profile == profile and text]
+    return found
 
-    def work(versions: list[StagedVersion]) -> tuple[PublishReport, int]:
+
+def _publish_all(
+    database: Database,
+    publisher: Publisher,
+    built: BuiltProfile,
+    chunks: ChunkFile | None,
+    rows: int,
+    report: PublishReport,
+) -> None:
+    workers = max(1, min(os.cpu_count() or 1, 4, rows // TRANSACTION_CHUNKS))
+
+    def work(batch: tuple[list[StagedVersion], pa.Table]) -> tuple[PublishReport, int]:
+        versions, part = batch
         mine = PublishReport()
-        _publish(publisher, built, _with_triples(database, built, versions, chunks), mine)
+        _publish(publisher, built, _with_triples(database, built, versions, part), mine)
         return mine, sum(len(version.chunks) for version in versions)
 
+    again: dict[UUID, datetime] = {}
+
+    def batches() -> Iterator[tuple[list[StagedVersion], pa.Table]]:
+        for part in chunks.parts() if chunks is not None else ():
+            mine = part.filter(pc.equal(part["profile_id"], built.id))
+            extraction = extract_triples(database, built, mine)
+            report.extraction.add(extraction)
+            again.update(extraction.again)
+            yield from ((versions, mine) for versions in _batches(mine))
+
     with (
-        stage(f"publish {built.bot}", chunks.num_rows) as bar,
+        stage(f"publish {built.bot}", rows) as bar,
         ThreadPoolExecutor(workers, thread_name_prefix="publish") as pool,
     ):
-        for done, size in pool.map(work, _batches(chunks)):
+        for done, size in ahead(pool, work, batches(), 2 * workers):
             report.add(done)
             bar.advance(size)
+    publisher.try_again(again)
 
 
 def _with_triples(

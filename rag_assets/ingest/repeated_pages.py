@@ -22,7 +22,7 @@ from rag_assets.store.database import Connection, Database
 from rag_assets.store.pages import page_texts, served_versions, stored_pages
 from rag_assets.store.profiles import BuiltProfile
 from rag_assets.store.publication import StagedVersion
-from rag_assets.store.sources import PendingSource, pending_sources
+from rag_assets.store.sources import PendingSource, pending_versions
 
 
 @dataclass(frozen=True)
@@ -44,14 +44,14 @@ class Pages:
         return chunk_parts(document, spec, parts), dropped
 
 
-def concerns_pages(spec: ChunkingSpec, pending: Iterable[PendingSource]) -> bool:
+def concerns_pages(spec: ChunkingSpec, content_types: Iterable[str | None]) -> bool:
     """Whether pages have to be compared: not where none is pending, or the profile keeps all of them."""
-    return spec.distinct_pages and any(is_page(source.document) for source in pending)
+    return spec.distinct_pages and any(is_page(content_type) for content_type in content_types)
 
 
-def pages_of(connection: Connection, built: BuiltProfile, pending: Sequence[PendingSource]) -> Pages:
-    """What is known of the space's pages, as far as it concerns what is pending."""
-    if not concerns_pages(built.profile.chunking, pending):
+def pages_of(connection: Connection, built: BuiltProfile, content_types: Iterable[str | None]) -> Pages:
+    """What is known of the space's pages, as far as it concerns sources of these types."""
+    if not concerns_pages(built.profile.chunking, content_types):
         return Pages()
     return compared(stored_pages(connection, built.id, built.space_id), partial(page_texts, connection))
 
@@ -67,13 +67,13 @@ def compared(pages: Sequence[Page], texts_of: Callable[[Sequence[UUID]], Mapping
 def duplicate_versions(database: Database, built: BuiltProfile) -> list[StagedVersion]:
     """Pending pages that add nothing to a page that the profile serves as it is now: versions without chunks."""
     with database.work(built.tenant) as connection:
-        pending = pending_sources(connection, built.id)
-        found = pages_of(connection, built, pending).duplicates
+        pending = pending_versions(connection, built.id)
+        found = pages_of(connection, built, (version.content_type for version in pending)).duplicates
         if not found:
             return []
         served = served_versions(connection, built.id, list({page.id for page in found.values()}))
     return [
-        StagedVersion(source.id, source.checksum, (), page.id, page.checksum)
-        for source in pending
-        if (page := found.get(source.id)) is not None and served.get(page.id) == page.checksum
+        StagedVersion(version.id, version.checksum, (), page.id, page.checksum)
+        for version in pending
+        if (page := found.get(version.id)) is not None and served.get(page.id) == page.checksum
     ]

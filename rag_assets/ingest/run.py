@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from rag_assets.embedding.profiles import DEFAULT_PROFILE, EmbeddingProfile
 from rag_assets.errors import InvalidArgument
-from rag_assets.ingest.chunks import ChunkReport, chunk_pending
-from rag_assets.ingest.embeddings import EmbedReport, embed_chunks
+from rag_assets.ingest.chunk_files import spool
+from rag_assets.ingest.chunks import CHUNK_SCHEMA, ChunkReport, chunk_pending
+from rag_assets.ingest.embeddings import EmbedReport, embed_chunks, embedded_schema
 from rag_assets.ingest.found_weights import find_weight
 from rag_assets.ingest.publication import PublishReport, publish_chunks
 from rag_assets.ingest.roots import forget_unread
@@ -83,9 +85,12 @@ def ingest(
     built = start(database, tenant, bot, name, resolved, visible_to(visibility, user), as_new)
     synced = sync_sources(database, tenant, bot, confirm_loss=confirm_loss)
     synced.forgotten_roots = forget_unread(database, tenant, bot, resolved)
-    table, chunked = chunk_pending(database, [built])
-    embedded_table, embedded = embed_chunks(database, [built], table, batch)
-    published = publish_chunks(database, [built], embedded_table)
+    with TemporaryDirectory(prefix="rag-") as folder:  # for nobody else, as all that it makes
+        parts, chunked = chunk_pending(database, [built])
+        cut = spool(parts, CHUNK_SCHEMA, Path(folder))
+        parts, embedded = embed_chunks(database, [built], cut, batch)
+        ready = spool(parts, embedded_schema(built.profile.dimensions), Path(folder))
+        published = publish_chunks(database, [built], ready)
     lexical = refresh_lexical(database, built)
     find_weight(database, built)
     hnsw = ensure_hnsw(database, built)

@@ -117,6 +117,11 @@ class Publisher:
         """Whose sources are published."""
         return self._built.bot
 
+    def has_length(self) -> bool:
+        """Whether the profile has a mean chunk length to weigh words by."""
+        with self._begun("share_profile") as transaction:
+            return transaction.scalar("average_length") is not None
+
     def assume_length(self, texts: Sequence[tuple[str, str]]) -> None:
         """Fix the mean chunk length of a fresh profile from what is about to be published in it, of shared sources if
         there are any: pairs of a source's id and a text of it."""

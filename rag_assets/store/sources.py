@@ -112,6 +112,16 @@ class PendingSource:
 
 
 @dataclass(frozen=True)
+class PendingVersion:
+    """A source version that a profile has yet to publish, without its document, whose text has so many `text_bytes`."""
+
+    id: UUID
+    checksum: str
+    content_type: str | None
+    text_bytes: int
+
+
+@dataclass(frozen=True)
 class ProfileLag:
     """How many sources a profile has to publish or to take away; `digest` names them, and is None if there are none."""
 
@@ -257,10 +267,17 @@ def forget_unread_files(connection: Connection, tenant: str, bot: str) -> int:
     return connection.execute(query("forget_unread_files"), {"tenant": tenant, "bot": bot}).rowcount
 
 
-def pending_sources(connection: Connection, profile_id: int) -> list[PendingSource]:
-    """The sources that the profile has not published in their current version, by external id."""
+def pending_versions(connection: Connection, profile_id: int) -> list[PendingVersion]:
+    """The sources that the profile has not published in their current version, by external id, without their texts."""
+    cursor = connection.cursor(row_factory=class_row(PendingVersion))
+    return cursor.execute(query("pending_versions"), {"profile": profile_id}).fetchall()
+
+
+def pending_sources(connection: Connection, profile_id: int, ids: Sequence[UUID] | None = None) -> list[PendingSource]:
+    """The sources that the profile has not published in their current version, by external id; of `ids`, if given."""
     cursor = connection.cursor(row_factory=kwargs_row(pending_source))
-    return cursor.execute(query("pending_sources"), {"profile": profile_id}).fetchall()
+    values = {"profile": profile_id, "ids": None if ids is None else list(ids)}
+    return cursor.execute(query("pending_sources"), values).fetchall()
 
 
 def publishable_sources(connection: Connection, space_id: UUID, options: ProviderOptions) -> list[PendingSource]:

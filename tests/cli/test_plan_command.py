@@ -57,8 +57,8 @@ def test_a_plan_says_what_another_model_would_cost_and_sends_nothing(rag: Rag, f
 def test_what_is_in_the_cache_costs_nothing(rag: Rag, filled: str, gemini: None) -> None:
     before = rag.json(*_plan(filled))
     database = Database.from_settings()
-    table, _ = chunk_pending(database, [enable_pair(database, filled, "b", "gemini")])
-    text = embedding_texts(table)[0]
+    parts, _ = chunk_pending(database, [enable_pair(database, filled, "b", "gemini")])
+    text = embedding_texts(next(parts))[0]
     profile = make_profile(name="gemini", provider="google", model="gemini-embedding-2", dimensions=128)
     cache = PgVectorCache(database, filled, "b", "gemini")
     vector = np.eye(1, 128, dtype=np.float32)

@@ -12,8 +12,6 @@ import pytest
 from rag_assets.chunking import ChunkingSpec
 from rag_assets.documents.registry import PARSER_VERSION
 from rag_assets.ingest import sources as sync
-from rag_assets.ingest.chunks import chunk_pending
-from rag_assets.ingest.embeddings import embed_chunks
 from rag_assets.ingest.forgetting import forget
 from rag_assets.ingest.pairs import enabled_profiles
 from rag_assets.ingest.publication import publish_chunks
@@ -30,6 +28,7 @@ from rag_assets.store.roots import add_root
 from rag_assets.store.source_life import find_sources
 from rag_assets.store.sources import StagedSource, sources_overview
 from rag_assets.store.tenants import spaces_of
+from tests.support.stages import cut, embedded
 from tests.support.worlds import HASH_PROFILE, ingested, rewrite
 
 ROWS = '{"id": "a", "text": "The red pump."}\n{"id": "b", "text": "The blue valve."}\n'
@@ -162,9 +161,9 @@ def test_a_run_that_is_under_way_does_not_publish_it(database: Database, root: P
     rewrite(root / "a.md", "The red pump.")
     sync_sources(database, "acme")
     built = enabled_profiles(database, "acme")
-    table, _ = embed_chunks(database, built, chunk_pending(database, built)[0])
+    ready, _ = embedded(database, built, cut(database, built, root.parent), root.parent)
     forgotten(database, "a.md")
-    assert publish_chunks(database, built, table).superseded == 1
+    assert publish_chunks(database, built, ready).superseded == 1
     assert found(database) == {"The blue valve."}
 
 

@@ -8,12 +8,11 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 from rag_assets.errors import CostCeilingReached, ProviderRefused, ProviderUnavailable
-from rag_assets.ingest.chunks import chunk_pending
-from rag_assets.ingest.embeddings import EmbedReport, embed_chunks
+from rag_assets.ingest.chunk_files import ChunkFile
+from rag_assets.ingest.embeddings import EmbedReport
 from rag_assets.ingest.pairs import enable_pair
 from rag_assets.ingest.publication import publish_chunks
 from rag_assets.ingest.sources import sync_sources
@@ -25,6 +24,7 @@ from rag_assets.store.sources import profile_lag
 from tests.support.google_batch_server import google_batches
 from tests.support.google_server import Behaviour, Reply, embed, error, quota_failure, rows
 from tests.support.media_world import BOT, PROFILE, TENANT, MediaWorld, media_world, picture, small_pdf
+from tests.support.stages import cut, embedded
 
 WORKER = Path(__file__).parents[1] / "support/workers/embed_worker.py"
 PDF, PNG = "application/pdf", "image/png"
@@ -36,18 +36,18 @@ def world(database: Database, root: Path, monkeypatch: pytest.MonkeyPatch) -> It
         yield made
 
 
-def staged(world: MediaWorld) -> pa.Table:
+def staged(world: MediaWorld) -> ChunkFile:
     """The chunks of what lies in the root now."""
     built = enable_pair(world.database, TENANT, BOT, PROFILE.name)
     sync_sources(world.database, TENANT, BOT)
-    return chunk_pending(world.database, [built])[0]
+    return cut(world.database, [built], world.root.parent)
 
 
-def go_on(world: MediaWorld, chunks: pa.Table) -> EmbedReport:
+def go_on(world: MediaWorld, chunks: ChunkFile) -> EmbedReport:
     """Embed and publish staged chunks."""
     built = enable_pair(world.database, TENANT, BOT, PROFILE.name)
-    table, report = embed_chunks(world.database, [built], chunks)
-    publish_chunks(world.database, [built], table)
+    ready, report = embedded(world.database, [built], chunks, world.root.parent)
+    publish_chunks(world.database, [built], ready)
     return report
 
 
@@ -149,10 +149,10 @@ def test_a_file_that_cannot_be_read_now_fails_with_its_text_and_is_tried_again(w
 def test_a_version_that_is_no_longer_current_is_not_published(world: MediaWorld) -> None:
     world.write(plan_png=picture(1), shown_png=picture(2, "The pump"))
     built = enable_pair(world.database, TENANT, BOT, PROFILE.name)
-    table, _ = embed_chunks(world.database, [built], staged(world))
+    ready, _ = embedded(world.database, [built], staged(world), world.root.parent)
     world.write(plan_png=picture(3), shown_png=picture(4, "The pump"))
     sync_sources(world.database, TENANT, BOT)
-    assert publish_chunks(world.database, [built], table).superseded == 2
+    assert publish_chunks(world.database, [built], ready).superseded == 2
     assert world.chunks() == []
 
 

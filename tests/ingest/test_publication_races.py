@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 import pytest
 
 from rag_assets.embedding.profiles import make_profile
-from rag_assets.ingest.chunks import chunk_pending
-from rag_assets.ingest.embeddings import embed_chunks, vectors_of, with_vectors
+from rag_assets.ingest.chunk_files import ChunkFile
+from rag_assets.ingest.embeddings import vectors_of, with_vectors
 from rag_assets.ingest.pairs import enable_pair, enabled_profiles
 from rag_assets.ingest.publication import publish_chunks
 from rag_assets.ingest.run import ingest
@@ -28,6 +28,7 @@ from rag_assets.store.publication import Published, Publisher, StagedChunk, Stag
 from rag_assets.store.search import SearchRequest, search_chunks
 from rag_assets.store.sources import sources_overview
 from tests.support.corpora import Corpus, chunk_id
+from tests.support.stages import cut, embedded, kept
 from tests.support.worlds import ingested, rewrite
 
 VECTOR = np.eye(8, dtype=np.float32)[0]
@@ -120,8 +121,8 @@ def test_a_reader_never_sees_two_versions_or_a_part_of_one(corpus: Corpus) -> No
     corpus.close()
 
 
-def staged(database: Database, built: BuiltProfile) -> pa.Table:
-    return embed_chunks(database, [built], chunk_pending(database, [built])[0])[0]
+def staged(database: Database, built: BuiltProfile, folder: Path) -> ChunkFile:
+    return embedded(database, [built], cut(database, [built], folder), folder)[0]
 
 
 def served(database: Database) -> list[str]:
@@ -142,10 +143,10 @@ def test_a_source_that_changed_after_it_was_cut_is_superseded_and_not_published(
     rewrite(root / "a.md", "The blue pump.")
     rewrite(root / "b.md", "Bright lamps.")
     sync_sources(database, "acme")
-    table = staged(database, built)
+    ready = staged(database, built, root.parent)
     rewrite(root / "a.md", "The green pump.")
     sync_sources(database, "acme")
-    report = publish_chunks(database, [built], table)
+    report = publish_chunks(database, [built], ready)
     assert (report.ready, report.superseded) == (1, 1)
     assert served(database) == ["Bright lamps.", "The red pump."], "the old version is served until the newest is there"
     ingest(database, "acme", "support", "hash-64")
@@ -157,10 +158,10 @@ def test_a_source_that_was_deleted_after_it_was_cut_is_not_published(database: D
     (built,) = enabled_profiles(database, "acme")
     rewrite(root / "a.md", "The blue pump.")
     sync_sources(database, "acme")
-    table = staged(database, built)
+    ready = staged(database, built, root.parent)
     (root / "a.md").unlink()
     sync_sources(database, "acme")
-    report = publish_chunks(database, [built], table)
+    report = publish_chunks(database, [built], ready)
     assert (report.ready, report.superseded, report.withdrawn) == (0, 1, 1)
     assert served(database) == ["Lamps."]
 
@@ -170,9 +171,9 @@ def test_staged_chunks_that_are_published_twice_are_the_same_rows(database: Data
     (built,) = enabled_profiles(database, "acme")
     rewrite(root / "a.md", "The blue pump.")
     sync_sources(database, "acme")
-    table = staged(database, built)
+    ready = staged(database, built, root.parent)
     for _ in range(2):
-        report = publish_chunks(database, [built], table)
+        report = publish_chunks(database, [built], ready)
         assert (report.ready, report.chunks_written, report.failures) == (1, 1, [])
     assert served(database) == ["The blue pump."]
 
@@ -201,7 +202,8 @@ def test_a_chunk_that_postgres_refuses_fails_its_source_alone(database: Database
     for name, text in (("a.md", "The blue pump."), ("b.md", "Bright lamps."), ("c.md", "Long hoses.")):
         rewrite(root / name, text)
     sync_sources(database, "acme")
-    report = publish_chunks(database, [built], poisoned(staged(database, built), "blue", poison))
+    table = poisoned(staged(database, built, root.parent).table(), "blue", poison)
+    report = publish_chunks(database, [built], kept(table, root.parent))
     assert (report.ready, report.chunks_written) == (2, 2)
     (failure,) = report.failures
     assert failure.error.startswith("cannot be stored: ")

@@ -52,6 +52,21 @@ def require_batches(profile: EmbeddingProfile) -> None:
         raise UsageError(f"profile {profile.name!r}: {profile.provider} has no batch API; leave out --batch")
 
 
+def concerns_jobs(database: Database, built: BuiltProfile, batch: bool) -> bool:
+    """Whether any of a profile's texts may go through the batch API, or wait for it."""
+    return any(_asked(database, built, batch))
+
+
+def _asked(database: Database, built: BuiltProfile, batch: bool) -> tuple[bool, bool]:
+    """Whether texts are to be handed over, and whether jobs are under way."""
+    if not built.profile.model_info.has_batch_api:
+        return False, False
+    with database.work(built.tenant) as connection:
+        submit = batch or profile_settings(connection, built.profile.name).mode == "batch"
+        unfinished = store.list_jobs(connection, built.tenant, model_key=built.profile.model_key, unfinished=True)
+    return submit, bool(unfinished)
+
+
 def settle_backlog(
     database: Database, built: BuiltProfile, texts: Sequence[str], cache: VectorCache, gate: PgGate, batch: bool
 ) -> Backlog:
@@ -65,14 +80,10 @@ def settle_backlog(
     """
     if batch:
         require_batches(built.profile)
-    if not built.profile.model_info.has_batch_api:
-        return Backlog()
-    model_key = built.profile.model_key
-    with database.work(built.tenant) as connection:
-        submit = batch or profile_settings(connection, built.profile.name).mode == "batch"
-        unfinished = store.list_jobs(connection, built.tenant, model_key=model_key, unfinished=True)
+    submit, unfinished = _asked(database, built, batch)
     if not submit and not unfinished:
         return Backlog()
+    model_key = built.profile.model_key
     limits = BatchLimits.from_settings()
     by_hash = {content_hash(text): text for text in texts}
     with store.alone_with_jobs(database, built.tenant, model_key):

@@ -12,27 +12,31 @@ import random
 import signal
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import psutil
+import pyarrow as pa
 
-from rag_assets.ingest import publication, run
+from rag_assets.ingest import chunk_files, chunks, publication, run
+from rag_assets.ingest.chunk_files import ChunkFile
+from rag_assets.ingest.chunks import CHUNK_SCHEMA
 from rag_assets.store import indexes
 from rag_assets.store.cache import PgVectorCache
 from rag_assets.store.database import Database
 from rag_assets.store.limits import PgGate
 from rag_assets.store.publication import Publisher, _Transaction
 
-# In the order in which an ingest passes them. The three in the middle of a stage are passed several times.
+# In the order in which an ingest passes them. Those in the middle of a stage are passed several times.
 POINTS = (
-    "sources", "chunks", "cached", "embeddings", "inside a publication", "after a publication", "publication",
-    "lexical", "hnsw",
+    "sources", "a part of chunks", "chunks", "cached", "a part of embeddings", "embeddings", "inside a publication",
+    "after a publication", "publication", "lexical", "hnsw",
 )  # fmt: skip
-REPEATED = ("cached", "inside a publication", "after a publication")
+REPEATED = ("a part of chunks", "cached", "a part of embeddings", "inside a publication", "after a publication")
 SMALL_BATCH = 60  # chunks in a transaction and in a call of the embedder, so that there are several
+SMALL_PORTION = 15  # sources that are cut together
 
 
 @dataclass(frozen=True)
@@ -91,6 +95,23 @@ class Fate:
 
         setattr(owner, name, then_pass)
 
+    def in_streams(self) -> None:
+        """Pass after each part of what a stage hands over, and at its end."""
+        real = run.spool
+
+        def then_pass(parts: Iterable[pa.Table], schema: pa.Schema, folder: Path) -> ChunkFile:
+            stage = "chunks" if schema is CHUNK_SCHEMA else "embeddings"
+            result = real(self._counted(parts, f"a part of {stage}"), schema, folder)
+            self.passes(stage)
+            return result
+
+        setattr(run, "spool", then_pass)  # noqa: B010 - assigned plainly, mypy takes it for unbound
+
+    def _counted(self, parts: Iterable[pa.Table], point: str) -> Iterator[pa.Table]:
+        for part in parts:
+            yield part
+            self.passes(point)
+
     def inside_publications(self) -> None:
         """Pass between the statements that exchange a source's chunks and the one that says it is ready."""
         real = _Transaction.execute
@@ -105,12 +126,12 @@ class Fate:
 
 def main(errand: Errand) -> None:
     publication.TRANSACTION_CHUNKS = indexes.ONLINE_CHUNKS = SMALL_BATCH
+    chunks._PORTION_SOURCES, chunk_files.PART_ROWS = SMALL_PORTION, SMALL_BATCH
     setattr(PgGate, "batch_items", lambda *_: SMALL_BATCH)  # noqa: B010 - assigned plainly, mypy takes it for a method
     fate = Fate(errand)
     fate.after(run, "sync_sources", "sources")
-    fate.after(run, "chunk_pending", "chunks")
+    fate.in_streams()
     fate.after(PgVectorCache, "put", "cached")
-    fate.after(run, "embed_chunks", "embeddings")
     fate.inside_publications()
     fate.after(Publisher, "publish", "after a publication")
     fate.after(run, "publish_chunks", "publication")
