@@ -262,7 +262,7 @@ def test_what_was_embedded_before_a_kill_is_not_embedded_again(world: World) -> 
 
 
 def test_kills_during_the_very_first_ingest_leave_nothing_that_stops_it(world: World) -> None:
-    for victim, point in zip(("worker", "all", "worker", "postmaster"), POINTS[1::2], strict=True):
+    for victim, point in zip(("worker", "all", "worker", "postmaster", "backend"), POINTS[1::2], strict=True):
         strike(world, victim, point)
     world.finish()
     check_whole(world)
