@@ -108,7 +108,7 @@ def test_rows_of_a_collection_have_figures_only_where_something_was_lost() -> No
     assert whole.document is not None
     assert damaged.document is not None
     assert "quality" not in whole.document.metadata
-    assert damaged.document.metadata["quality"] == {"replacement_characters": 1}
+    assert damaged.document.metadata["quality"] == {"replacement_characters": 1, "characters_out": 5}
 
 
 def test_a_field_named_quality_of_the_file_itself_is_kept() -> None:
