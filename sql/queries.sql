@@ -782,14 +782,24 @@ WHERE w.embedding_profile_id = %(profile)s AND w.work IN ('missing', 'due', 'fai
 ORDER BY w.external_id
 
 -- pending_sources --
--- The same with their documents, all of them or those of a list.
+-- The same with their documents.
 SELECT w.source_id AS id, w.checksum, coalesce(d.title, '') AS title, coalesce(d.text, '') AS text,
        coalesce(d.blocks, '[]') AS blocks, w.content_type, w.locale, w.name, w.external_id, w.media
 FROM rag.profile_work w
 LEFT JOIN rag.source_documents d ON d.source_id = w.source_id AND d.checksum = w.checksum
 WHERE w.embedding_profile_id = %(profile)s AND w.work IN ('missing', 'due', 'failed')
   AND (d.source_id IS NOT NULL OR w.status = 'no_text')
-  AND (%(ids)s::uuid[] IS NULL OR w.source_id = ANY (%(ids)s::uuid[]))
+ORDER BY w.external_id
+
+-- pending_sources_of --
+-- The same, of these sources: by their ids, whatever the plan.
+SELECT w.source_id AS id, w.checksum, coalesce(d.title, '') AS title, coalesce(d.text, '') AS text,
+       coalesce(d.blocks, '[]') AS blocks, w.content_type, w.locale, w.name, w.external_id, w.media
+FROM rag.profile_work w
+LEFT JOIN rag.source_documents d ON d.source_id = w.source_id AND d.checksum = w.checksum
+WHERE w.embedding_profile_id = %(profile)s AND w.work IN ('missing', 'due', 'failed')
+  AND (d.source_id IS NOT NULL OR w.status = 'no_text')
+  AND w.source_id = ANY (%(ids)s)
 ORDER BY w.external_id
 
 -- publishable_sources --

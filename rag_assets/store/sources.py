@@ -276,8 +276,8 @@ def pending_versions(connection: Connection, profile_id: int) -> list[PendingVer
 def pending_sources(connection: Connection, profile_id: int, ids: Sequence[UUID] | None = None) -> list[PendingSource]:
     """The sources that the profile has not published in their current version, by external id; of `ids`, if given."""
     cursor = connection.cursor(row_factory=kwargs_row(pending_source))
-    values = {"profile": profile_id, "ids": None if ids is None else list(ids)}
-    return cursor.execute(query("pending_sources"), values).fetchall()
+    name = "pending_sources" if ids is None else "pending_sources_of"
+    return cursor.execute(query(name), {"profile": profile_id, "ids": list(ids or ())}).fetchall()
 
 
 def publishable_sources(connection: Connection, space_id: UUID, options: ProviderOptions) -> list[PendingSource]:
