@@ -12,7 +12,8 @@ import pyarrow as pa
 import pytest
 from upath import UPath
 
-from rag_assets.io_managers import _write, make_folder
+from rag_assets.ingest.chunk_files import spool
+from rag_assets.io_managers import make_folder
 from rag_assets.private import close_to_others, make_private
 from rag_assets.store.server import stop_server
 from tests.support.imports import HOUSE
@@ -42,7 +43,8 @@ def test_staged_tables_are_for_nobody_else_whatever_process_writes_them(tmp_path
     base = tmp_path / "given" / "base"
     folder = UPath(base / "acme" / "hash-64")
     make_folder(folder, UPath(base))
-    _write(pa.table({"a": [1]}), folder / "chunks.parquet")
+    table = pa.table({"a": [1]})
+    spool([table], table.schema, Path(folder.path))
     assert open_paths(tmp_path / "given") == []
 
 
