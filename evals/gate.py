@@ -55,6 +55,10 @@ class GatePolicy:
         margins = (self.min_recall_gain, self.non_inferior, self.p95_slack_ms, self.min_queries - 1, *limits)
         if not all(margin is None or (margin >= 0 and math.isfinite(margin)) for margin in margins):
             raise UsageError("limits of a gate are finite numbers of 0 or more, with at least one query")
+        if self.non_inferior is not None and self.non_inferior >= 1:
+            raise UsageError(
+                f"--non-inferior {self.non_inferior:g} lets Recall@5 fall to nothing: it is a share, such as 0.01"
+            )
         if not 0 < self.alpha < 1:
             raise UsageError(f"alpha must be between 0 and 1, not {self.alpha}")
         if not 0 <= self.max_left_out < 1:

@@ -48,7 +48,7 @@ def upgrade(
             enable_pair(database, tenant, bot, successor.name)
     to_do = [
         f"rag ingest --tenant {tenant} --bot {bot} --profile {successor.name}",
-        f"rag eval gate --candidate {successor.name} --tenant {tenant} --bot {bot}",
+        f"rag eval gate --candidate {successor.name} --tenant {tenant} --bot {bot} --non-inferior 0.01",
         f"rag promote {successor.name} --tenant {tenant} --bot {bot}",
     ]
     payload = {
@@ -58,7 +58,7 @@ def upgrade(
 
     def show(console: Console) -> None:
         does = "would become" if dry_run else "is"
-        text = f"{successor.name} {does} a candidate of {tenant}/{bot}: {name} with terms {successor.terms}"
-        console.print("\n".join([f"{text}, which has {before.terms}", *to_do]), markup=False, soft_wrap=True)
+        text = f"{successor.name} {does} a candidate of {tenant}/{bot}: as {name}, with terms {successor.terms}"
+        console.print("\n".join([f"{text} instead of {before.terms}", *to_do]), markup=False, soft_wrap=True)
 
     return CommandResult(payload, show)

@@ -131,6 +131,9 @@ def _show_sources(
     line = f"{count} under: {printable(', '.join(roots))}" if roots else count
     console.print(Text(line, style="dim"), soft_wrap=True)
     poorly = sum(bool(source["poor"]) for source in found)
+    if poorly and poor:
+        ways = "a guessed encoding: name it with --encoding of its root; pages without text: OCR (docs/documents.md)"
+        console.print(Text(ways, style="dim"), soft_wrap=True)
     if poorly and not poor:
         console.print(Text(f"read poorly: {poorly:,}; why, says `rag sources --poor`", style="yellow"), soft_wrap=True)
 

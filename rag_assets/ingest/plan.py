@@ -248,9 +248,13 @@ def make_plan(
         space = space_of(connection, tenant, bot)
         known = {root.uri for root in roots}
         roots += [Root(NOWHERE, space, tenant, bot, uri) for uri in dict.fromkeys(given) if uri not in known]
-        roots = [_told(root, options) if root.uri in given else root for root in roots]
+        told = [_told(root, options) if root.uri in given else root for root in roots]
         covered: set[str] = set()
-        scans = [scan for root in roots if (scan := _scan(database, connection, root, plan, covered)) is not None]
+        found = (
+            _scan(database, connection, root, plan, covered, reread=not root.options.reads_like(before.options))
+            for before, root in zip(roots, told, strict=True)
+        )
+        scans = [scan for scan in found if scan is not None]
     _count_files(plan, scans)
     to_read = sum(len(scan.changes.to_read) for scan in scans)
     step = max(1, -(-to_read // SAMPLE_FILES))
@@ -270,9 +274,14 @@ def exists(database: Database, tenant: str, bot: str) -> bool:
     return tenant in list_tenants(database) and bot in list_bots(database, tenant)
 
 
-def _scan(database: Database, connection: Connection, root: Root, plan: Plan, covered: set[str]) -> _Scan | None:
-    """Look at one root; files in `covered`, which it extends, are another root's."""
+def _scan(
+    database: Database, connection: Connection, root: Root, plan: Plan, covered: set[str], *, reread: bool
+) -> _Scan | None:
+    """Look at one root; files in `covered`, which it extends, are another root's. `reread`: it is told to be read
+    otherwise, and all of its files count as changed."""
     known = file_states(connection, root)
+    if reread:
+        known = {uri: replace(state, parser_version="") for uri, state in known.items()}
     try:
         listing = list_root(database, root, known)
     except RootUnreadable as error:

@@ -168,7 +168,8 @@ def _latest_verdict(connection: Connection, candidate: BuiltProfile) -> _Verdict
 def _why_not(connection: Connection, wanted: BuiltProfile, active: BuiltProfile) -> str:
     name = wanted.profile.name
     if wanted.status != "ready":
-        return f"profile {name!r} is not complete: its status is {wanted.status!r}"
+        build = f"rag ingest --tenant {wanted.tenant} --bot {wanted.bot} --profile {name}"
+        return f"profile {name!r} is not complete: its status is {wanted.status!r}. Build it: {build}"
     gate = f"rag eval gate --tenant {wanted.tenant} --bot {wanted.bot} --candidate {name}"
     verdict = _latest_verdict(connection, wanted)
     if verdict is None:

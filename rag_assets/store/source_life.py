@@ -180,6 +180,8 @@ def _next_try(life: Mapping[str, Any], failed: Mapping[str | None, FailedWork]) 
         return f"{'; '.join(tried)}; or now by `{now}`, with --profile for one that is not active"
     if any(profile["work"] == "failed" for profile in life["profiles"]):
         return f"it is published again when its file changes, or by `{now} --retry-failed`"
+    if life.get("poor"):
+        return "it is served as it was read; it is read anew when its file changes, or its root is told an --encoding"
     return "nothing is to be done until its file changes"
 
 

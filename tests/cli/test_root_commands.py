@@ -167,6 +167,10 @@ def test_what_a_path_is_told_is_remembered_with_it(rag: Rag, documents: Path) ->
     assert isinstance(options, dict)
     assert (options["exclude"], options["encoding"]) == (["*.txt"], "cp1252")
     assert rag.error("ingest", *_of("told", "--exclude", "*.md"))[0] == "UsageError"
+    same = rag.json("ingest", str(documents), *_of("told", "--dry-run", "--encoding", "cp1252"))
+    other = rag.json("ingest", str(documents), *_of("told", "--dry-run", "--encoding", "cp1250"))
+    assert (same["files"]["changed"], other["files"]["unchanged"]) == (0, 0)
+    assert other["files"]["changed"] == same["files"]["unchanged"] > 0, "a dry run says what is read anew"
 
 
 def test_a_root_is_shown_without_empty_lines_and_parts_of_seconds(rag: Rag, filled: str, documents: Path) -> None:

@@ -56,7 +56,7 @@ def test_a_damaged_pdf_is_repaired_or_fails_with_a_reason() -> None:
 def test_an_empty_owner_password_is_no_empty_user_password() -> None:
     data = written(pdf(says("Secret text")), user_password="pw", owner_password="", algorithm="AES-256")
     (record,) = parse(data, "a.pdf")
-    assert (record.status, record.error) == ("failed", "the PDF is encrypted and needs a password")
+    assert (record.status, record.error) == ("failed", "the PDF is encrypted and needs a password: save it without one")
 
 
 def test_pages_and_pages_without_text_are_counted() -> None:

@@ -223,6 +223,8 @@ def test_a_critical_query_may_move_within_the_first_five() -> None:
         {"alpha": math.nan},
         {"min_queries": 0},
         {"max_p95_ms": math.inf},
+        {"min_recall_gain": None, "non_inferior": 1.0},
+        {"min_recall_gain": None, "non_inferior": 5.0},
     ],
 )
 def test_a_policy_that_could_not_refuse_is_refused_itself(values: dict[str, float | None]) -> None:

@@ -35,7 +35,7 @@ from rag_assets.printing import counted
 _LOCK = threading.Lock()
 # It says of each XFA form that it cannot draw it, which is not asked for.
 logging.getLogger(pdfium.__name__).setLevel(logging.ERROR)
-_NEEDS_PASSWORD = "the PDF is encrypted and needs a password"  # nosec B105: a message
+_NEEDS_PASSWORD = "the PDF is encrypted and needs a password: save it without one"  # nosec B105: a message
 _MAX_BOOKMARKS = 5000
 _OCR_DPI = 200
 _OCR_MAX_PIXELS = 20e6

@@ -54,7 +54,7 @@ def read_entry(archive: zipfile.ZipFile, info: zipfile.ZipInfo, limit: int) -> b
             tightly that it is a bomb.
     """
     if info.flag_bits & _ENCRYPTED:
-        raise ParseError("it is encrypted and needs a password")
+        raise ParseError("it is encrypted and needs a password: save it without one")
     if info.file_size > max(FREE_BYTES, MAX_RATIO * info.compress_size):
         raise ParseError(f"it unpacks to more than {MAX_RATIO} times its size, like a zip bomb")
     if info.file_size > limit:

@@ -26,7 +26,7 @@ from rag_assets.documents.quality import figures
 from rag_assets.documents.tools import Tool, run
 from rag_assets.errors import ParseError
 
-_ENCRYPTED = "the office file is encrypted and needs a password"
+_ENCRYPTED = "the office file is encrypted and needs a password: save it without one"
 _REASONS = {
     "EncryptedPackage": _ENCRYPTED,
     "\tDRMContent": "the office file is encrypted by a rights service and needs its permission",

@@ -52,7 +52,7 @@ def _parts(data: bytes) -> tuple[Element, Element | None, Element | None, str]:
     package = Package(data)
     manifest = package.xml("META-INF/manifest.xml")
     if manifest is not None and next(manifest.iter("{*}encryption-data"), None) is not None:
-        raise ParseError("the document is encrypted and needs a password")
+        raise ParseError("the document is encrypted and needs a password: save it without one")
     content, about = package.xml("content.xml"), package.xml("meta.xml")
     if content is None:
         raise ParseError("the document has no content.xml: it is damaged")

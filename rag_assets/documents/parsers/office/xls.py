@@ -34,7 +34,7 @@ def parse_xls(data: bytes, name: str, content_type: str | None) -> list[Record]:
                 book.unload_sheet(number)
     except Exception as error:
         if "encrypted" in str(error):
-            raise ParseError("the workbook is encrypted and needs a password") from error
+            raise ParseError("the workbook is encrypted and needs a password: save it without one") from error
         raise ParseError(f"the workbook is damaged: {in_words(error)}") from error
     document = builder.document(content_type="application/vnd.ms-excel")
     return whole_file(document, name, "no sheet holds anything")
