@@ -9,6 +9,8 @@ import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
+from rag_assets.marks import bounded
+
 _UNWANTED = re.compile("[\x00-\x08\x0b-\x1f\ud800-\udfff]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _NEWLINES = re.compile("\r\n?|[\x0b\x0c]")
@@ -18,13 +20,14 @@ _CONTROLS = re.compile("[\x00-\x08\x0e-\x1f]")
 def normalize(text: str) -> str:
     """Return `text` as NFC, with `\\n` newlines, and without NUL, control characters or surrogates.
 
-    Surrogate pairs become the character they encode; a lone surrogate becomes U+FFFD. Form feeds and
-    vertical tabs become newlines. Idempotent.
+    Of combining marks in a row, the first 30 stay. Surrogate pairs become the character they encode; a lone surrogate
+    becomes U+FFFD. Form feeds and vertical tabs become newlines. Idempotent.
     """
     if _UNWANTED.search(text):
         if _SURROGATE.search(text):
             text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
         text = _CONTROLS.sub("", _NEWLINES.sub("\n", text))
+    text = bounded(text)
     if text.isascii() or unicodedata.is_normalized("NFC", text):
         return text
     return unicodedata.normalize("NFC", text)

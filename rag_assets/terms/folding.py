@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from rag_assets.marks import bounded
+
 # What nobody sees, and what Arabic and Hebrew may be written without: it is taken out of a word.
 _UNSEEN = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u180b-\u180e\u200b\u200d-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff"
@@ -14,7 +16,7 @@ _AS_WRITTEN_IN_ASCII = str.maketrans(
     {
         "\u2010": "-", "\u2011": "-", "\u2212": "-",  # hyphens, and the minus of print
         "\u200c": "-",  # joins two parts of a Persian word without joining their letters
-        "\u2018": "'", "\u2019": "'", "\u02bc": "'", "\u2122": " ", "\u2120": " ",
+        "\u266f": "#", "\u2018": "'", "\u2019": "'", "\u02bc": "'", "\u2122": " ", "\u2120": " ",
     }
 )  # fmt: skip
 _RAISED = re.compile("(?<=\\d)(?=[\u00b2\u00b3\u00b9\u00bc-\u00be\u2070-\u2079\u2080-\u2089\u2150-\u215f\u2189])")
@@ -31,6 +33,7 @@ def normal(text: str) -> str:
     seen. A raised or lowered number and a fraction stand apart from the number before them."""
     if text.isascii():
         return text
+    text = bounded(text)
     text = _RAISED.sub(" ", _UNSEEN.sub("", text)).translate(_AS_WRITTEN_IN_ASCII)
     text = _UNSEEN.sub("", unicodedata.normalize("NFKC", text)).translate(_AS_WRITTEN_IN_ASCII)
     return unicodedata.normalize("NFC", text)

@@ -25,12 +25,16 @@ _SPLITS_WORDS = re.compile("[&@+#]+")
 _NO_LETTER = re.compile(r"[\W_]")
 _TO_ITS_NUMBER = re.compile(r"([§¶])\s+(?=\d)")
 _FROM_ITS_NUMBER = re.compile(r"(?<=\d)(?=°)")
+_AFTER_ITS_NUMBER = re.compile(r"(?<=\d)[ \u00a0\u202f](?=[%‰€£¥](?!\w))")  # as French and German print it
+_JOINS_PARTS = re.compile("[-/:'&@+#]+")
+_JOINS_NAMES = re.compile("[-']")
 
 
 def set_signs(text: str) -> str:
     """Return `text` with signs where they belong: a section sign at its number, a degree at its unit."""
     if "§" in text or "¶" in text:
         text = _TO_ITS_NUMBER.sub(r"\1", text)
+    text = _AFTER_ITS_NUMBER.sub("", text)
     return _FROM_ITS_NUMBER.sub(" ", text) if "°" in text else text
 
 
@@ -41,7 +45,8 @@ def words_between(body: str) -> list[str]:
 
 def names_of(before: str, body: str, after: str) -> list[str]:
     """The names in `before`, `body` and `after`, spelled out: the first word with the signs before it, each word with
-    the signs that belong to it, and the whole; names of words and dots alone as one word."""
+    the signs that belong to it, and the whole, also of what stands between hyphens; words with dots between them as one
+    word."""
     parts = _SIGNS.split(body)  # words at even places, signs between them at odd ones
     words, between = parts[::2], parts[1::2]
     if len(words) > _MAX_PARTS:
@@ -55,8 +60,11 @@ def names_of(before: str, body: str, after: str) -> list[str]:
     if _MAKES_A_NAME.search(body):
         names.append(before + body + after)
     found = [_spelled(name) for name in names if len(name) <= MAX_NAME_CHARS]
-    if set(between) == {"."}:
-        found.append("".join(words)[:MAX_NAME_CHARS])
+    found += [part.replace(".", "")[:MAX_NAME_CHARS] for part in _JOINS_PARTS.split(body) if "." in part.strip(".")]
+    sections = _JOINS_NAMES.split(body)  # R&D-Abteilung, AT&T's
+    if len(sections) > 1:
+        ends = zip([before, *[""] * (len(sections) - 1)], sections, [*[""] * (len(sections) - 1), after], strict=True)
+        found += [name for first, section, last in ends for name in names_of(first, section, last)]
     return list(dict.fromkeys(found))
 
 
