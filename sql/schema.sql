@@ -196,7 +196,7 @@ $$;
 
 ALTER FUNCTION rag.analyse_query(profile_id bigint, config regconfig, query_text text, near rag.near_word[]) OWNER TO rag_search;
 
-CREATE FUNCTION rag.analysed(profile rag.embedding_profiles, query_text text) RETURNS rag.lexical_query
+CREATE FUNCTION rag.analysed(profile rag.embedding_profiles, query_text text, source_condition text) RETURNS rag.lexical_query
     LANGUAGE plpgsql STABLE
     AS $_$
 DECLARE
@@ -205,7 +205,7 @@ DECLARE
     near rag.near_word[];
 BEGIN
     IF profile.terms > 1 AND EXISTS (SELECT FROM unnest(meant.unknown) u WHERE u ~ '^[[:alpha:]]{3,24}$') THEN
-        near := rag.near_words(profile, query_text, meant.unknown);
+        near := rag.near_words(profile, query_text, meant.unknown, source_condition);
     END IF;
     PERFORM set_config('rag.read_as', coalesce((
         SELECT jsonb_object_agg(word, lexemes) FROM (
@@ -217,7 +217,7 @@ BEGIN
     RETURN meant;
 END $_$;
 
-ALTER FUNCTION rag.analysed(profile rag.embedding_profiles, query_text text) OWNER TO rag_search;
+ALTER FUNCTION rag.analysed(profile rag.embedding_profiles, query_text text, source_condition text) OWNER TO rag_search;
 
 CREATE FUNCTION rag.as_number(value text) RETURNS numeric
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -714,7 +714,7 @@ ALTER FUNCTION rag.lead_sources() OWNER TO rag_owner;
 
 CREATE FUNCTION rag.letters_for(word text) RETURNS text[]
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-    RETURN ARRAY(SELECT DISTINCT letter.letter FROM unnest(string_to_array((CASE WHEN (letters_for.word ~ '[a-z]'::text) THEN 'abcdefghijklmnopqrstuvwxyz'::text WHEN (letters_for.word ~ '[а-я]'::text) THEN 'абвгдежзийклмнопрстуфхцчшщъыьэюя'::text WHEN (letters_for.word ~ '[α-ω]'::text) THEN 'αβγδεζηθικλμνξοπρστυφχψω'::text WHEN (letters_for.word ~ '[א-ת]'::text) THEN 'אבגדהוזחטיךכלםמןנסעףפץצקרשת'::text WHEN (letters_for.word ~ '[ء-ي]'::text) THEN 'ءآأؤإئابةتثجحخدذرزسشصضطظعغفقكلمنهوىي'::text ELSE ''::text END || letters_for.word), NULL::text)) letter(letter));
+    RETURN ARRAY(SELECT DISTINCT letter.letter FROM unnest(string_to_array((CASE WHEN (letters_for.word ~ '[a-z]'::text) THEN 'abcdefghijklmnopqrstuvwxyz'::text WHEN (letters_for.word ~ '[а-я]'::text) THEN 'абвгдежзийклмнопрстуфхцчшщъыьэюяіїєґўјљњћђџ'::text WHEN (letters_for.word ~ '[α-ω]'::text) THEN 'αβγδεζηθικλμνξοπρστυφχψω'::text WHEN (letters_for.word ~ '[א-ת]'::text) THEN 'אבגדהוזחטיךכלםמןנסעףפץצקרשת'::text WHEN (letters_for.word ~ '[ء-ي]'::text) THEN 'ءآأؤإئابةتثجحخدذرزسشصضطظعغفقكلمنهوىيپچژگکی'::text WHEN (letters_for.word ~ '[ա-ֆ]'::text) THEN 'աբգդեզէըթժիլխծկհձղճմյնշոչպջռսվտրցւփքօֆ'::text WHEN (letters_for.word ~ '[ა-ჰ]'::text) THEN 'აბგდევზთიკლმნოპჟრსტუფქღყშჩცძწჭხჯჰ'::text ELSE ''::text END || letters_for.word), NULL::text)) letter(letter));
 
 ALTER FUNCTION rag.letters_for(word text) OWNER TO rag_owner;
 
@@ -863,16 +863,18 @@ END $_$;
 
 ALTER FUNCTION rag.named_entities(profile rag.embedding_profiles, query rag.graph_query, beam integer, condition text) OWNER TO rag_search;
 
-CREATE FUNCTION rag.near_words(profile rag.embedding_profiles, query_text text, unknown text[]) RETURNS rag.near_word[]
+CREATE FUNCTION rag.near_words(profile rag.embedding_profiles, query_text text, unknown text[], source_condition text) RETURNS rag.near_word[]
     LANGUAGE plpgsql STABLE
     SET enable_seqscan TO 'off'
-    SET enable_bitmapscan TO 'off'
     AS $_$
 DECLARE
     config regconfig := (profile.lexical ->> 'language')::regconfig;
     known text[];
     words rag.near_word[];
     found rag.near_word[];
+    readable rag.near_word[];
+    one rag.near_word;
+    is_there boolean;
 BEGIN
     SELECT array_agg(ROW(asked, word, NULL, NULL)::rag.near_word) INTO words FROM (
         SELECT DISTINCT ON (lexeme) lexeme AS asked, word, place
@@ -899,10 +901,20 @@ BEGIN
         LIMIT 2
     ) near
     WHERE NOT away.lexemes && known;
-    RETURN found;
+    FOREACH one IN ARRAY coalesce(found, '{}') LOOP
+        EXECUTE format(
+            'SELECT EXISTS (SELECT FROM rag.knowledge_chunks c
+                            WHERE c.embedding_profile_id = %s AND c.tenant_id = %L AND c.fts @@ $1%s)',
+            profile.id, profile.tenant_id, source_condition)
+        INTO is_there USING quote_literal(one.lexeme)::tsquery;
+        IF is_there THEN
+            readable := readable || one;
+        END IF;
+    END LOOP;
+    RETURN readable;
 END $_$;
 
-ALTER FUNCTION rag.near_words(profile rag.embedding_profiles, query_text text, unknown text[]) OWNER TO rag_search;
+ALTER FUNCTION rag.near_words(profile rag.embedding_profiles, query_text text, unknown text[], source_condition text) OWNER TO rag_search;
 
 CREATE FUNCTION rag.next_hop(query rag.graph_query, paths rag.path[], beam integer, condition text) RETURNS rag.path[]
     LANGUAGE plpgsql STABLE
@@ -1372,7 +1384,7 @@ BEGIN
         dense := rag.dense_candidates(profile, query_vector, depth, source_condition, exact);
     END IF;
     IF mode <> 'dense' THEN
-        query := rag.analysed(profile, query_text);
+        query := rag.analysed(profile, query_text, source_condition);
         IF query.every_term IS NOT NULL THEN
             lexical := rag.lexical_candidates(profile, query, depth, source_condition);
         END IF;
@@ -3162,7 +3174,7 @@ REVOKE ALL ON FUNCTION rag.analyse_graph_query(profile rag.embedding_profiles, q
 REVOKE ALL ON FUNCTION rag.analyse_query(profile_id bigint, config regconfig, query_text text, near rag.near_word[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION rag.analyse_query(profile_id bigint, config regconfig, query_text text, near rag.near_word[]) TO rag_ingest;
 
-REVOKE ALL ON FUNCTION rag.analysed(profile rag.embedding_profiles, query_text text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION rag.analysed(profile rag.embedding_profiles, query_text text, source_condition text) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION rag.check_search(mode text, query_vector public.vector, query_text text, top_k integer, copies boolean, candidates integer, dense_weight double precision, fusion text, filters jsonb, exact boolean) FROM PUBLIC;
 GRANT ALL ON FUNCTION rag.check_search(mode text, query_vector public.vector, query_text text, top_k integer, copies boolean, candidates integer, dense_weight double precision, fusion text, filters jsonb, exact boolean) TO rag_search;
@@ -3206,7 +3218,7 @@ REVOKE ALL ON FUNCTION rag.listed_texts(is_dense boolean, profile rag.embedding_
 
 REVOKE ALL ON FUNCTION rag.named_entities(profile rag.embedding_profiles, query rag.graph_query, beam integer, condition text) FROM PUBLIC;
 
-REVOKE ALL ON FUNCTION rag.near_words(profile rag.embedding_profiles, query_text text, unknown text[]) FROM PUBLIC;
+REVOKE ALL ON FUNCTION rag.near_words(profile rag.embedding_profiles, query_text text, unknown text[], source_condition text) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION rag.next_hop(query rag.graph_query, paths rag.path[], beam integer, condition text) FROM PUBLIC;
 

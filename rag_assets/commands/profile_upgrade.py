@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 
 from rag_assets.commands.options import Bot, Json, Tenant, key
-from rag_assets.commands.session import ready_database
+from rag_assets.commands.session import check_names, ready_database
 from rag_assets.commands.shell import CommandResult
 from rag_assets.embedding.profiles import make_profile
 from rag_assets.errors import UsageError
@@ -37,6 +37,7 @@ def upgrade(
     passed it and it is promoted.
     """
     with ready_database() as database:
+        check_names(database, tenant, bot, name)
         with database.work(tenant, bot) as connection:
             before = built_profile(connection, tenant, bot, name).profile
         if before.terms == NEWEST:

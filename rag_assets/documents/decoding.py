@@ -20,6 +20,8 @@ from rag_assets.errors import ParseError
 from rag_assets.printing import counted
 
 UTF_8 = "utf-8"
+_CONTINUATION = bytes(range(0x80, 0xC0))  # within a character of UTF-8
+_LOST = "\ufffd"
 # FF FE 00 00 is UTF-32LE, and its first two bytes are also the UTF-16LE mark: longest first.
 _BOMS = (
     (codecs.BOM_UTF32_LE, "utf-32-le"),
@@ -105,7 +107,25 @@ def _decoded(data: bytes, declared: str | None, stated: str | None) -> Decoded:
     _refuse_binary(data)
     with contextlib.suppress(UnicodeDecodeError):
         return Decoded(data.decode(UTF_8), UTF_8)
-    return _not_in_utf_8(data, [codec for codec in (declared, stated) if codec])
+    named = [codec for codec in (declared, stated) if codec]
+    if not named and (text := _cut_utf_8(data)) is not None:
+        return Decoded(text, UTF_8)
+    return _not_in_utf_8(data, named)
+
+
+def _cut_utf_8(data: bytes) -> str | None:
+    """UTF-8 of which the first or the last character is there in part, as of a copy that was interrupted; None for any
+    other text, and where no whole character outside ASCII says that it is UTF-8."""
+    head = len(data) - len(data[:3].lstrip(_CONTINUATION)) - len(data[3:])
+    decoder = codecs.getincrementaldecoder(UTF_8)()
+    try:
+        text = decoder.decode(data[head:])
+    except UnicodeDecodeError:
+        return None
+    rest, _ = decoder.getstate()
+    if text.isascii() or not (head or rest):
+        return None
+    return f"{_LOST if head else ''}{text}{_LOST if rest else ''}"
 
 
 def _not_in_utf_8(data: bytes, named: Sequence[str]) -> Decoded:

@@ -31,7 +31,8 @@ def mixed(data: bytes, named: Sequence[str], whole: Decoded | None) -> Decoded |
     """Return the text of bytes that are UTF-8 in part, or None where that part is nothing but chance.
 
     The rest is in the first encoding of `named` in which it is valid, or in a guessed one. In a file that is UTF-8 but
-    for a few bytes, those that make no word become U+FFFD. `whole` is the text as one encoding makes it.
+    for a few bytes, those that make no word in a guessed one become U+FFFD. `whole` is the text as one encoding makes
+    it.
     """
     characters = len(_SEQUENCE.findall(data))
     if not characters:
@@ -40,6 +41,9 @@ def mixed(data: bytes, named: Sequence[str], whole: Decoded | None) -> Decoded |
     foreign = b"".join(line for is_utf_8, lines in runs if not is_utf_8 for line in lines)
     rest = _SEQUENCE.sub(b"", foreign)
     if characters > _FEW_BAD * sum(map(len, _HIGH.findall(rest))):
+        told = next((codec for codec in named if decoded(foreign, codec) is not None), None)
+        if told:
+            return Decoded(_joined(runs, partial(_line, codec=told)), f"utf-8 and {told}")
         return _repaired(data, runs, in_one_encoding(rest, named))
     beyond_ascii = [(is_utf_8, line) for is_utf_8, lines in runs for line in lines if not line.isascii()]
     own = sum(is_utf_8 and len(_SEQUENCE.findall(line)) >= _OWN_CHARACTERS for is_utf_8, line in beyond_ascii)

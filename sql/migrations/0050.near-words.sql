@@ -15,10 +15,12 @@ CREATE TYPE rag.near_word AS (
 CREATE FUNCTION rag.letters_for(word text) RETURNS text[] LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
     RETURN ARRAY(SELECT DISTINCT letter FROM unnest(string_to_array(
         CASE WHEN word ~ '[a-z]' THEN 'abcdefghijklmnopqrstuvwxyz'
-             WHEN word ~ '[а-я]' THEN 'абвгдежзийклмнопрстуфхцчшщъыьэюя'
+             WHEN word ~ '[а-я]' THEN 'абвгдежзийклмнопрстуфхцчшщъыьэюяіїєґўјљњћђџ'
              WHEN word ~ '[α-ω]' THEN 'αβγδεζηθικλμνξοπρστυφχψω'
              WHEN word ~ '[א-ת]' THEN 'אבגדהוזחטיךכלםמןנסעףפץצקרשת'
-             WHEN word ~ '[ء-ي]' THEN 'ءآأؤإئابةتثجحخدذرزسشصضطظعغفقكلمنهوىي'
+             WHEN word ~ '[ء-ي]' THEN 'ءآأؤإئابةتثجحخدذرزسشصضطظعغفقكلمنهوىيپچژگکی'
+             WHEN word ~ '[ա-ֆ]' THEN 'աբգդեզէըթժիլխծկհձղճմյնշոչպջռսվտրցւփքօֆ'
+             WHEN word ~ '[ა-ჰ]' THEN 'აბგდევზთიკლმნოპჟრსტუფქღყშჩცძწჭხჯჰ'
              ELSE '' END || word, NULL)) letter);
 
 -- Every word that is one edit away: about 54 times the length of an English one.
@@ -39,15 +41,20 @@ $$;
 -- At most three words of the query, of letters alone, 4 to 24 of them (codes and numbers mean what they say), and for
 -- each at most two lexemes of the profile: of those that begin alike before others, the most frequent. Edits are made
 -- of words and not of lexemes, since a slip in an ending keeps its stem from being found. A word with accents is left
--- alone, and so is one that the query has in another spelling, too: each is asked without its accents as well.
-CREATE FUNCTION rag.near_words(profile rag.embedding_profiles, query_text text, unknown text[])
-RETURNS rag.near_word[] LANGUAGE plpgsql STABLE
-SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+-- alone, and so is one that the query has in another spelling, too: each is asked without its accents as well. What no
+-- text has that the search may read is not told: the counts are of a time when a text may have been shared, or there.
+CREATE FUNCTION rag.near_words(
+    profile rag.embedding_profiles, query_text text, unknown text[], source_condition text
+) RETURNS rag.near_word[] LANGUAGE plpgsql STABLE
+SET enable_seqscan = off AS $$
 DECLARE
     config regconfig := (profile.lexical ->> 'language')::regconfig;
     known text[];
     words rag.near_word[];
     found rag.near_word[];
+    readable rag.near_word[];
+    one rag.near_word;
+    is_there boolean;
 BEGIN
     SELECT array_agg(ROW(asked, word, NULL, NULL)::rag.near_word) INTO words FROM (
         SELECT DISTINCT ON (lexeme) lexeme AS asked, word, place
@@ -74,7 +81,17 @@ BEGIN
         LIMIT 2
     ) near
     WHERE NOT away.lexemes && known;
-    RETURN found;
+    FOREACH one IN ARRAY coalesce(found, '{}') LOOP
+        EXECUTE format(
+            'SELECT EXISTS (SELECT FROM rag.knowledge_chunks c
+                            WHERE c.embedding_profile_id = %s AND c.tenant_id = %L AND c.fts @@ $1%s)',
+            profile.id, profile.tenant_id, source_condition)
+        INTO is_there USING quote_literal(one.lexeme)::tsquery;
+        IF is_there THEN
+            readable := readable || one;
+        END IF;
+    END LOOP;
+    RETURN readable;
 END $$;
 
 ALTER TYPE rag.lexical_query ADD ATTRIBUTE unknown text[];  -- lexemes that no counted chunk has
@@ -126,7 +143,8 @@ $$;
 
 -- The words of a search as its profile means them. What was also looked for stands in `rag.read_as` until the transaction
 -- ends: an object with the lexemes by the word that was asked, or ''.
-CREATE FUNCTION rag.analysed(profile rag.embedding_profiles, query_text text) RETURNS rag.lexical_query
+CREATE FUNCTION rag.analysed(profile rag.embedding_profiles, query_text text, source_condition text)
+RETURNS rag.lexical_query
 LANGUAGE plpgsql STABLE AS $$
 DECLARE
     config regconfig := (profile.lexical ->> 'language')::regconfig;
@@ -134,7 +152,7 @@ DECLARE
     near rag.near_word[];
 BEGIN
     IF profile.terms > 1 AND EXISTS (SELECT FROM unnest(meant.unknown) u WHERE u ~ '^[[:alpha:]]{3,24}$') THEN
-        near := rag.near_words(profile, query_text, meant.unknown);
+        near := rag.near_words(profile, query_text, meant.unknown, source_condition);
     END IF;
     PERFORM set_config('rag.read_as', coalesce((
         SELECT jsonb_object_agg(word, lexemes) FROM (
@@ -189,7 +207,7 @@ BEGIN
         dense := rag.dense_candidates(profile, query_vector, depth, source_condition, exact);
     END IF;
     IF mode <> 'dense' THEN
-        query := rag.analysed(profile, query_text);
+        query := rag.analysed(profile, query_text, source_condition);
         IF query.every_term IS NOT NULL THEN
             lexical := rag.lexical_candidates(profile, query, depth, source_condition);
         END IF;

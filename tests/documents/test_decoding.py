@@ -64,6 +64,14 @@ def test_a_few_signs_and_names_are_those_of_a_western_machine(text: str) -> None
     assert decode(text.encode("cp1252")) == text
 
 
+@pytest.mark.parametrize("tail", [b"Gr\xc3", b"Gr\xe2\x82", b"Gr\xf0\x9f\x98"])
+@pytest.mark.parametrize("lines", [1, 2, 12, 60])
+def test_utf_8_that_was_cut_within_a_character_loses_that_alone(tail: bytes, lines: int) -> None:
+    text = "Zeile über eins\n" * lines
+    assert decode(text.encode() + tail) == f"{text}Gr\ufffd"
+    assert decode("ü".encode()[1:] + text.encode()) == f"\ufffd{text}"
+
+
 @pytest.mark.parametrize("foreign", ["cp1252", "cp1251", "gbk", "cp1250"])
 def test_lines_of_another_encoding_among_utf_8_are_read_line_by_line(foreign: str) -> None:
     own = {"cp1252": "Größe und Höhe", "cp1251": "Привет, как дела?", "gbk": "保修期为两年", "cp1250": POLISH}[foreign]

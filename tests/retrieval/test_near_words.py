@@ -91,6 +91,18 @@ def test_what_the_query_has_in_another_spelling_too_is_not_guessed(corpus: Corpu
     assert read_as(found(corpus, query)) == {}
 
 
+def test_what_has_become_private_or_is_gone_is_not_told(corpus: Corpus) -> None:
+    corpus.publish([f"The merger with Initech is secret number {n}." for n in range(5)], source="secret")
+    corpus.refresh()
+    assert read_as(found(corpus, "initecc")) == {"initecc": ["initech"]}
+    corpus.as_superuser(
+        "UPDATE rag.knowledge_sources SET scope_type = 'user', scope_user_id = 'ann' WHERE name = 'secret' RETURNING id"
+    )
+    assert read_as(found(corpus, "initecc")) == {}
+    corpus.publish([], source="secret")
+    assert read_as(found(corpus, "initecc")) == {}
+
+
 def test_hybrid_search_says_it_too(corpus: Corpus) -> None:
     answer = HybridRetriever(corpus.database).search("warrenty", corpus.scope, 3)
     assert read_as(answer) == {"warrenty": ["warranti"]}

@@ -26,6 +26,7 @@ GROUND = {
     "homes",
     "hosts",
     "keys",
+    "marks",
     "printing",
     "private",
     "progress",

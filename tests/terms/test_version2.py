@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from rag_assets.marks import bounded
 from rag_assets.terms import NEWEST, prepare, prepare_name, prepare_query
 from rag_assets.terms.codes import MAX_TOKEN_CHARS, MAX_TOKENS
 from rag_assets.terms.folding import folded
@@ -177,3 +178,22 @@ def test_a_megabyte_of_garbage_is_bounded_in_size_and_time(unit: str) -> None:
         assert len(terms) <= MAX_TOKENS
         assert max(map(len, terms), default=0) <= 4 * MAX_TOKEN_CHARS
     assert time.process_time() - started < 10
+
+
+@pytest.mark.parametrize(
+    ("query", "text"),
+    [
+        ("R&D", "R&D-Abteilung"), ("I/O", "I/O-bound"), ("AT&T", "AT&T's"), ("nodejs", "Node.js-Apps"),
+        ("nodejs", "Node.js/Express"), ("50%", "50 % Rabatt"), ("100€", "100\u202f€"), ("C#", "C♯"),
+    ],
+)  # fmt: skip
+def test_a_name_is_one_within_a_compound_and_as_it_is_printed(query: str, text: str) -> None:
+    names = set(prepare_query(query, 2).lower().split())
+    assert names <= set(prepare(text, 2).lower().split())
+    assert any("ª" in name or name == "nodejs" for name in names)
+
+
+@pytest.mark.parametrize("marks", ["\u0301\u0323", "\u0f71\u0f72\u0f74", "\u0f73", "\uff9e"])
+def test_marks_without_end_are_cut_before_they_are_put_in_order(marks: str) -> None:
+    assert len(bounded("a" + marks * 200_000)) == 31
+    assert "pump" in prepare("a" + marks * 100_000 + " pump", 2).split()
