@@ -9,7 +9,7 @@ import os
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -37,12 +37,13 @@ class ChunkFile:
         with self._opened() as file:
             return int(file.metadata.num_rows)
 
-    def parts(self) -> Iterator[pa.Table]:
-        """The rows in order, in parts of whole sources, whatever the groups of the file are."""
+    def parts(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+        """The rows in order, in parts of whole sources, whatever the groups of the file are; all columns, or these, of
+        which `source_id` has to be one."""
         with self._opened() as file:
             rest: pa.Table | None = None
             for group in range(file.num_row_groups):
-                table = file.read_row_group(group, use_threads=False)
+                table = file.read_row_group(group, columns, use_threads=False)
                 if rest is not None:
                     table = pa.concat_tables([rest, table])
                 whole = table.num_rows

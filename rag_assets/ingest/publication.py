@@ -84,7 +84,7 @@ def _sample(chunks: ChunkFile, profile: int) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
     step = max(1, chunks.rows // _SAMPLED)
     offset = 0  # of the next row that is taken, in the part
-    for part in chunks.parts():
+    for part in chunks.parts(["profile_id", "source_id", "words", "content"]):
         taken = part.take(pa.array(range(offset, part.num_rows, step), pa.int64()))
         offset = (offset - part.num_rows) % step
         words = pc.coalesce(taken["words"], taken["content"])

@@ -47,6 +47,7 @@ def test_what_is_spooled_comes_back_in_order(tmp_path: Path) -> None:
     made = spool([table.slice(0, 2), table.slice(2, 3), table.slice(5)], SCHEMA, tmp_path)
     assert (made.rows, dict(made.rows_by_profile())) == (6, {1: 6})
     assert made.table().equals(table)
+    assert [part.column_names for part in made.parts(["source_id", "content"])] == [["source_id", "content"]]
     assert made.head(2).equals(table.slice(0, 2))
     assert os.stat(made.path.path).st_mode & 0o777 == 0o600
 
