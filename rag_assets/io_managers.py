@@ -36,7 +36,7 @@ class ParquetIOManager(dg.IOManager):
         began = time.monotonic()
         make_folder(path.parent, staging_base(self.base))
         if isinstance(obj, pa.Table):
-            obj = spool([obj], obj.schema, _spool_folder(path))
+            obj = spool([obj], obj.schema, _local(path.parent))
         rows = obj.rows
         _move(obj.path, path)
         took = time.monotonic() - began
@@ -78,10 +78,9 @@ def spool_folder(tenant: str, profile: str) -> Path | None:
     """Where a step writes what becomes its file: beside that one, so that it is only renamed; None for a storage of
     another kind."""
     folder = staging_folder(tenant) / check_key(profile, "profile")
-    if not is_local(folder):
-        return None
-    make_folder(folder, staging_base())
-    return Path(folder.path)
+    if is_local(folder):
+        make_folder(folder, staging_base())
+    return _local(folder)
 
 
 def drop_staged_sources(tenant: str, sources: Collection[str], base: str | None = None) -> int:
@@ -93,7 +92,7 @@ def drop_staged_sources(tenant: str, sources: Collection[str], base: str | None 
         if not any(pc.any(pc.is_in(part["source_id"], gone)).as_py() for part in kept.parts()):
             continue
         others = (part.filter(pc.invert(pc.is_in(part["source_id"], gone))) for part in kept.parts())
-        _move(spool(others, kept.head(0).schema, _spool_folder(path)).path, path)
+        _move(spool(others, kept.head(0).schema, _local(path.parent)).path, path)
         changed += 1
     return changed
 
@@ -113,8 +112,8 @@ def is_local(path: UPath) -> bool:
     return path.protocol in ("", "file", "local")
 
 
-def _spool_folder(path: UPath) -> Path | None:
-    return Path(path.parent.path) if is_local(path) else None
+def _local(folder: UPath) -> Path | None:
+    return Path(folder.path) if is_local(folder) else None
 
 
 def _move(spooled: UPath, path: UPath) -> None:

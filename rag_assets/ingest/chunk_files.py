@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -41,19 +42,19 @@ class ChunkFile:
         """The rows in order, in parts of whole sources, whatever the groups of the file are; all columns, or these, of
         which `source_id` has to be one."""
         with self._opened() as file:
-            rest: pa.Table | None = None
-            for group in range(file.num_row_groups):
-                table = file.read_row_group(group, columns, use_threads=False)
-                if rest is not None:
-                    table = pa.concat_tables([rest, table])
-                whole = table.num_rows
-                if group < file.num_row_groups - 1 and table.num_rows:
-                    sources = table["source_id"]
-                    whole = pc.index(sources, sources[-1]).as_py()  # the last one may go on in the next group
-                rest = table.slice(whole)
-                if whole:
-                    yield table.slice(0, whole)
-                del table
+            yield from _whole_sources(file, range(file.num_row_groups), columns)
+        pa.default_memory_pool().release_unused()
+
+    def parts_of(self, profile: int, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+        """The same of one profile; no group without rows of it is read. `profile_id` has to be one of the columns."""
+        with self._opened() as file:
+            groups = [
+                group for group in range(file.num_row_groups) if _may_hold(file.metadata.row_group(group), profile)
+            ]
+            for part in _whole_sources(file, groups, columns):
+                mine = part.filter(pc.equal(part["profile_id"], profile))
+                if mine.num_rows:
+                    yield mine
         pa.default_memory_pool().release_unused()
 
     def head(self, rows: int) -> pa.Table:
@@ -77,22 +78,32 @@ class ChunkFile:
         with self._opened() as file:
             return file.read(use_threads=False)
 
-    def _opened(self) -> _Opened:
-        return _Opened(self.path)
+    @contextmanager
+    def _opened(self) -> Iterator[pq.ParquetFile]:
+        with self.path.open("rb") as file:
+            yield pq.ParquetFile(file, pre_buffer=False)
 
 
-class _Opened:
-    """A Parquet file of any file system, open as long as it is read."""
+def _whole_sources(file: pq.ParquetFile, groups: Sequence[int], columns: Sequence[str] | None) -> Iterator[pa.Table]:
+    rest: pa.Table | None = None
+    for group in groups:
+        table = file.read_row_group(group, columns, use_threads=False)
+        if rest is not None:
+            table = pa.concat_tables([rest, table])
+        whole = table.num_rows
+        if group != groups[-1] and table.num_rows:
+            sources = table["source_id"]
+            whole = pc.index(sources, sources[-1]).as_py()  # the last one may go on in the next group
+        rest = table.slice(whole)
+        if whole:
+            yield table.slice(0, whole)
+        del table
 
-    def __init__(self, path: UPath) -> None:
-        self._path = path
 
-    def __enter__(self) -> pq.ParquetFile:
-        self._file = self._path.open("rb")
-        return pq.ParquetFile(self._file, pre_buffer=False)
-
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
+def _may_hold(group: pq.RowGroupMetaData, profile: int) -> bool:
+    column = next(one for one in map(group.column, range(group.num_columns)) if one.path_in_schema == "profile_id")
+    found = column.statistics
+    return found is None or not found.has_min_max or found.min <= profile <= found.max
 
 
 def spool(parts: Iterable[pa.Table], schema: pa.Schema, folder: Path | None = None) -> ChunkFile:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import groupby
-from operator import itemgetter
 from typing import Any
 from uuid import UUID
 
@@ -23,7 +21,7 @@ from rag_assets.embedding.origins import Origin, check_origin
 from rag_assets.embedding.protocol import Caller
 from rag_assets.embedding.registry import embedder_for
 from rag_assets.errors import EmbeddingError
-from rag_assets.ingest.batch_api.backlog import Held, concerns_jobs, require_batches, settle_backlog
+from rag_assets.ingest.batch_api.backlog import Held, concerns_jobs, settle_backlog
 from rag_assets.ingest.chunk_files import ChunkFile
 from rag_assets.ingest.chunks import CHUNK_SCHEMA
 from rag_assets.ingest.media import embed_media
@@ -93,42 +91,13 @@ def embed_chunks(
     report = EmbedReport()
     wait_s = load_settings().provider_wait_s if wait_s is None else wait_s
     rows = chunks.rows_by_profile()
-    stages = {built.id: _Embedding(database, built, report, batch, wait_s, rows[built.id]) for built in profiles}
-    return _embedded(stages, chunks, report), report
+    stages = [_Embedding(database, built, report, batch, wait_s, rows[built.id]) for built in profiles]
+    return (table for one in stages for table in one.tables(chunks)), report
 
 
 def embedded_schema(dimensions: int) -> pa.Schema:
     """The columns of chunks with their vectors."""
     return CHUNK_SCHEMA.append(pa.field("embedding", pa.list_(pa.float32(), dimensions)))
-
-
-def _embedded(stages: Mapping[int, _Embedding], chunks: ChunkFile, report: EmbedReport) -> Iterator[pa.Table]:
-    left = dict(stages)
-    whole = {profile for profile, one in stages.items() if one.needs_all_at_once()}
-    for profile, parts in groupby(_by_profile(chunks, whole), key=itemgetter(0)):
-        if (embedding := left.pop(profile, None)) is not None:
-            with embedding.reported():
-                for _, part in parts:
-                    table = embedding.run(part)
-                    report.chunks += table.num_rows
-                    yield table
-    for embedding in left.values():
-        with embedding.reported():
-            embedding.settle()
-
-
-def _by_profile(chunks: ChunkFile, whole: Container[int]) -> Iterator[tuple[int, pa.Table]]:
-    """The parts of each profile by themselves, those of profiles in `whole` as one."""
-    held: dict[int, list[pa.Table]] = {}
-    for part in chunks.parts():
-        for profile in pc.unique(part["profile_id"]).to_pylist():
-            mine = part.filter(pc.equal(part["profile_id"], profile))
-            if profile in whole:
-                held.setdefault(profile, []).append(mine)
-            else:
-                yield profile, mine
-    for profile, parts in held.items():
-        yield profile, pa.concat_tables(parts)
 
 
 def require_origin(built: BuiltProfile, origin: Origin | None) -> None:
@@ -153,8 +122,6 @@ class _Embedding:
 
     def __post_init__(self) -> None:
         built = self.built
-        if self.batch:
-            require_batches(built.profile)
         self._embedder = embedder_for(built.profile)
         self._gate = PgGate(self.database, built.tenant, built.bot, built.profile)
         self._caller = Caller(built.tenant, built.bot, self._gate, self.wait_s)
@@ -164,9 +131,19 @@ class _Embedding:
         self._waiting: list[Waiting] = []
         self._published_rows = 0
 
-    def needs_all_at_once(self) -> bool:
-        """Whether texts go through the provider's batch API, which is handed all of them."""
-        return concerns_jobs(self.database, self.built, self.batch)
+    def tables(self, chunks: ChunkFile) -> Iterator[pa.Table]:
+        """The profile's chunks with their vectors, part by part; all at once where they may go through the provider's
+        batch API, which is handed all of them."""
+        with self.reported():
+            parts: Iterable[pa.Table] = chunks.parts_of(self.built.id)
+            if self.rows and concerns_jobs(self.database, self.built, self.batch):
+                parts = [pa.concat_tables(parts)]
+            for part in parts:
+                table = self.run(part)
+                self.report.chunks += table.num_rows
+                yield table
+            if not self.rows:
+                self._held([])  # jobs are looked after where nothing is to be embedded, too
 
     @contextmanager
     def reported(self) -> Iterator[None]:
@@ -187,10 +164,6 @@ class _Embedding:
         table = self._with_media(chunks, self._texts(chunks.filter(pc.is_null(chunks["media"]))))
         self._published_rows += table.num_rows
         return table
-
-    def settle(self) -> None:
-        """Look after the jobs where nothing is to be embedded."""
-        self._held([])
 
     def _note_waiting(self) -> None:
         if self.built.profile.model_info.has_batch_api:

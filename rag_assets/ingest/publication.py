@@ -66,8 +66,8 @@ def publish_chunks(database: Database, profiles: Sequence[BuiltProfile], chunks:
     for built in profiles:
         publisher = Publisher(database, built)
         if not publisher.has_length():
-            publisher.assume_length(_sample(chunks, built.id))
-        _publish_all(database, publisher, built, chunks if rows[built.id] else None, rows[built.id], report)
+            publisher.assume_length(_sample(chunks, built.id, rows[built.id]))
+        _publish_all(database, publisher, built, chunks, rows[built.id], report)
         if repeats := duplicate_versions(database, built):
             report.duplicates += publisher.publish(repeats).sources
         report.withdrawn += publisher.withdraw()
@@ -79,17 +79,16 @@ def publish_chunks(database: Database, profiles: Sequence[BuiltProfile], chunks:
     return report
 
 
-def _sample(chunks: ChunkFile, profile: int) -> list[tuple[str, str]]:
+def _sample(chunks: ChunkFile, profile: int, rows: int) -> list[tuple[str, str]]:
     """Ids of sources and what their chunks are found by, of all chunks of a profile or evenly of more than a few."""
     found: list[tuple[str, str]] = []
-    step = max(1, chunks.rows // _SAMPLED)
+    step = max(1, rows // _SAMPLED)
     offset = 0  # of the next row that is taken, in the part
-    for part in chunks.parts(["profile_id", "source_id", "words", "content"]):
+    for part in chunks.parts_of(profile, ["profile_id", "source_id", "words", "content"]):
         taken = part.take(pa.array(range(offset, part.num_rows, step), pa.int64()))
         offset = (offset - part.num_rows) % step
         words = pc.coalesce(taken["words"], taken["content"])
-        rows = zip(taken["profile_id"].to_pylist(), taken["source_id"].to_pylist(), words.to_pylist(), strict=True)
-        found += [(source, text) for of_profile, source, text in rows if of_profile == profile and text]
+        found += [one for one in zip(taken["source_id"].to_pylist(), words.to_pylist(), strict=True) if one[1]]
     return found
 
 
@@ -97,7 +96,7 @@ def _publish_all(
     database: Database,
     publisher: Publisher,
     built: BuiltProfile,
-    chunks: ChunkFile | None,
+    chunks: ChunkFile,
     rows: int,
     report: PublishReport,
 ) -> None:
@@ -112,8 +111,7 @@ def _publish_all(
     again: dict[UUID, datetime] = {}
 
     def batches() -> Iterator[tuple[list[StagedVersion], pa.Table]]:
-        for part in chunks.parts() if chunks is not None else ():
-            mine = part.filter(pc.equal(part["profile_id"], built.id))
+        for mine in chunks.parts_of(built.id):
             extraction = extract_triples(database, built, mine)
             report.extraction.add(extraction)
             again.update(extraction.again)

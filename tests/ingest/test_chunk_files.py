@@ -10,6 +10,7 @@ from pathlib import Path
 from threading import Event
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
@@ -40,6 +41,25 @@ def test_parts_hold_whole_sources_whatever_the_groups_are(
     assert pa.concat_tables([SCHEMA.empty_table(), *parts]).equals(table)
     seen = [set(part["source_id"].to_pylist()) for part in parts]
     assert sum(map(len, seen)) == len(sizes), "no source is split over two parts"
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.tuples(st.integers(1, 4), st.integers(1, 5)), max_size=10), st.integers(1, 7))
+def test_the_parts_of_a_profile_are_its_rows_alone_in_whole_sources(
+    tmp_path_factory: pytest.TempPathFactory, sources: list[tuple[int, int]], group: int
+) -> None:
+    sources.sort()  # the rows of a profile stand together
+    table = rows_of([size for _, size in sources])
+    profiles = [profile for profile, size in sources for _ in range(size)]
+    table = table.set_column(0, "profile_id", pa.array(profiles, pa.int64()))
+    path = tmp_path_factory.mktemp("profiles") / "old.parquet"
+    pq.write_table(table, path, row_group_size=group)
+    for profile in range(6):
+        parts = list(ChunkFile(UPath(path)).parts_of(profile))
+        mine = table.filter(pc.equal(table["profile_id"], profile))
+        assert pa.concat_tables([table.slice(0, 0), *parts]).equals(mine)
+        seen = [one for part in parts for one in set(part["source_id"].to_pylist())]
+        assert len(seen) == len(set(seen)), "no source is split over two parts"
 
 
 def test_what_is_spooled_comes_back_in_order(tmp_path: Path) -> None:
