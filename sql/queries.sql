@@ -1371,17 +1371,22 @@ WHERE c.relnamespace = 'rag'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c
       WHERE k.conrelid = c.oid AND k.contype = 'c' AND p.attname = 'embedding_profile_id'))
 GROUP BY c.oid ORDER BY c.relname
 
--- partitions_with_names --
--- Partitions of earlier versions, whose checks name a tenant, a bot or a space, and those checks.
-SELECT c.relname::text AS name, array_agg(k.conname::text) AS checks,
-       EXISTS (SELECT FROM pg_constraint f WHERE f.conrelid = c.oid AND f.conname = 'belongs_to_profile') AS has_key
+-- partition_attached --
+-- What a partition is attached to, and whether it is pending that it is not.
+SELECT p.relname::text AS parent, i.inhdetachpending AS pending
 FROM pg_inherits i
 JOIN pg_class c ON c.oid = i.inhrelid
-JOIN pg_constraint k ON k.conrelid = c.oid AND k.contype = 'c' AND cardinality(k.conkey) = 1
-JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = k.conkey[1]
-WHERE i.inhparent = to_regclass('rag.knowledge_chunks') AND NOT i.inhdetachpending
-  AND a.attname IN ('tenant_id', 'bot_id', 'knowledge_space_id')
-GROUP BY c.oid ORDER BY c.relname
+JOIN pg_class p ON p.oid = i.inhparent
+WHERE c.relnamespace = 'rag'::regnamespace AND c.relname = %(name)s
+
+-- partition_parent --
+-- The group of some partitions, or what those of them that are in none are attached to; nothing where neither is there.
+SELECT CASE c.relname WHEN %(group)s THEN c.relname ELSE p.relname END::text
+FROM pg_inherits i
+JOIN pg_class c ON c.oid = i.inhrelid
+JOIN pg_class p ON p.oid = i.inhparent
+WHERE c.relnamespace = 'rag'::regnamespace AND c.relname = ANY (%(group)s::text || %(partitions)s::text[])
+LIMIT 1
 
 -- foreign_keys --
 -- Those that keep a row from staying when what it points at is deleted.

@@ -18,7 +18,6 @@ from rag_assets.store.database import (
 )
 from rag_assets.store.failures import first_line
 from rag_assets.store.logins import has_logins, make_logins
-from rag_assets.store.partitions import names_tenants, take_names_out
 from rag_assets.store.sql import scalar, scalars
 
 # One number for all processes that migrate; a session lock dies with its process, unlike yoyo's lock row.
@@ -42,7 +41,6 @@ def migrate(database: Database) -> list[str]:
             make_logins(connection)
         check_server(connection)
         applied = _apply(database.url)
-        take_names_out(database)
     with database.session("app") as connection:
         check_app_role(connection, login=not database.searches_need_a_login)
     return applied
@@ -95,4 +93,4 @@ def is_current(database: Database) -> bool:
             done = set(scalars(connection, "SELECT migration_id FROM rag._yoyo_migration"))
         except psycopg.errors.InsufficientPrivilege:
             return False  # made by somebody else; the set-up grants them, or says why it cannot
-        return wanted <= done and not names_tenants(connection)
+        return wanted <= done

@@ -2,42 +2,36 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from psycopg import sql
-from psycopg.errors import DuplicateTable, LockNotAvailable, UniqueViolation
+from psycopg.errors import DuplicateTable, UniqueViolation
 from psycopg.rows import class_row
-from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_random
 
 from rag_assets.store.database import Connection, Database
-from rag_assets.store.sql import query, rows, scalar, scalars
+from rag_assets.store.sql import first_row, query, scalar
+from rag_assets.store.tenants import Space
 
 # A row keeps its vector in line up to here: 4 bytes a dimension, and about 400 bytes for the rest, in a page
 # of 8 kB. Out of line, exact search takes about twice the time.
 MAX_INLINE_DIMENSIONS = 1900
 
 
-_OWNER_KEY = "belongs_to_profile"
-_BELONGS = (
-    "FOREIGN KEY (embedding_profile_id, knowledge_space_id, tenant_id, bot_id) "
-    "REFERENCES rag.embedding_profiles (id, knowledge_space_id, tenant_id, bot_id)"
-)
-_AGAIN: dict[str, Any] = {
-    "retry": retry_if_exception_type(LockNotAvailable),
-    "stop": stop_after_delay(300),
-    "wait": wait_random(0.05, 0.5),
-    "reraise": True,
-}
+# A table is given its partitions anew after each change of their list, by every session: with this many in a group,
+# and the groups in `knowledge_chunks`, that takes as long with 5,000 profiles as with a hundred.
+GROUP_SIZE = 100
+
+_GROUPS_LOCK = 0x726167  # with the number of a group: who makes one, of two that need it
 
 
 @dataclass(frozen=True)
-class _Named:
-    """A partition of an earlier version: its checks with names in them, and whether it has the foreign key."""
+class _Attached:
+    """What a partition is attached to, and whether it is `pending` that it goes."""
 
-    name: str
-    checks: list[str]
-    has_key: bool
+    parent: str
+    pending: bool
 
 
 def partition_name(profile_id: int) -> str:
@@ -45,12 +39,12 @@ def partition_name(profile_id: int) -> str:
     return f"knowledge_chunks_p{int(profile_id)}"
 
 
-def create_partition(database: Database, profile_id: int, dimensions: int) -> None:
-    """Create and attach the profile's partition unless it is attached already.
+def create_partition(database: Database, profile_id: int, dimensions: int, space: Space) -> None:
+    """Create and attach the partition of a profile of `space` unless it is attached already.
 
-    Its foreign key ties every row to the profile's tenant, bot and space, whatever the inserting code believes, and its
-    checks refuse vectors of another model. Neither names a tenant: any login may read the catalogue. Attaching a
-    finished table does not block readers of other partitions.
+    Its checks tie every row to the profile's tenant, bot and space, whatever the inserting code believes, and refuse
+    vectors of another model. None of them names a tenant: any login may read the catalogue. Attaching a finished table
+    does not block readers of other partitions.
     """
     name = partition_name(profile_id)
     with database.session("owner") as connection, connection.transaction():
@@ -58,18 +52,18 @@ def create_partition(database: Database, profile_id: int, dimensions: int) -> No
         if partition_exists(connection, profile_id):
             return
         table = sql.Identifier("rag", name)
-        _drop_owner_key(connection, name)  # of a process killed half-way
         connection.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(table))
         connection.execute(
             sql.SQL(
                 "CREATE TABLE {table} (LIKE rag.knowledge_chunks INCLUDING DEFAULTS INCLUDING CONSTRAINTS, "
                 "CHECK (embedding_profile_id = {profile}), CHECK (vector_dims(embedding) = {dimensions}), "
-                "CHECK (vector_norm(embedding) BETWEEN 0.99 AND 1.01), CONSTRAINT {owner} " + _BELONGS + ")"
+                "CHECK (vector_norm(embedding) BETWEEN 0.99 AND 1.01), "
+                "CONSTRAINT belongs_to_space CHECK (" + _OWNER_MARK + " = {owner}))"
             ).format(
                 table=table,
                 profile=sql.Literal(profile_id),
                 dimensions=sql.Literal(dimensions),
-                owner=sql.Identifier(_OWNER_KEY),
+                owner=sql.Literal(_owner_mark(space)),
             )
         )
         storage = "PLAIN" if dimensions <= MAX_INLINE_DIMENSIONS else "EXTERNAL"
@@ -78,25 +72,61 @@ def create_partition(database: Database, profile_id: int, dimensions: int) -> No
                 "ALTER TABLE {}.{} ALTER embedding SET STORAGE " + storage + ", ALTER lexical SET STORAGE MAIN"
             ).format(sql.Identifier("rag"), sql.Identifier(name))
         )
-        # Read through the parent, its policies hold; read directly, nothing passes.
-        connection.execute(sql.SQL("ALTER TABLE {} ENABLE ROW LEVEL SECURITY").format(table))
-        connection.execute(sql.SQL("ALTER TABLE {} FORCE ROW LEVEL SECURITY").format(table))
-        connection.execute(
-            sql.SQL("ALTER TABLE rag.knowledge_chunks ATTACH PARTITION {} FOR VALUES IN ({})").format(
-                table, sql.Literal(profile_id)
-            )
+        _close(connection, table)
+        _attach(connection, _parent(connection, profile_id), table, [profile_id])
+
+
+# The id of a space is random and in no catalogue, so nobody finds out by trying whose mark it is. A foreign key would
+# leave two triggers on embedding_profiles for each partition: every session reads them all after any change there.
+_OWNER_MARK = "sha256((knowledge_space_id::text || ' ' || tenant_id || ' ' || bot_id)::bytea)"
+
+
+def _owner_mark(space: Space) -> bytes:
+    return hashlib.sha256(f"{space.id} {space.tenant} {space.bot}".encode()).digest()
+
+
+def _close(connection: Connection, table: sql.Identifier) -> None:
+    """Read through the parent, its policies hold; read directly, nothing passes."""
+    connection.execute(sql.SQL("ALTER TABLE {} ENABLE ROW LEVEL SECURITY").format(table))
+    connection.execute(sql.SQL("ALTER TABLE {} FORCE ROW LEVEL SECURITY").format(table))
+
+
+def _attach(connection: Connection, parent: str, table: sql.Identifier, profiles: Sequence[int]) -> None:
+    connection.execute(
+        sql.SQL("ALTER TABLE {} ATTACH PARTITION {} FOR VALUES IN ({})").format(
+            sql.Identifier("rag", parent), table, sql.SQL(", ").join(map(sql.Literal, profiles))
         )
+    )
+
+
+def _parent(connection: Connection, profile_id: int) -> str:
+    """The table that the profile's partition is attached to: its group, which is made if need be, or where an earlier
+    version has attached others of that group, `knowledge_chunks` itself."""
+    number = profile_id // GROUP_SIZE
+    group, profiles = f"knowledge_chunks_g{number}", range(number * GROUP_SIZE, (number + 1) * GROUP_SIZE)
+    known = {"group": group, "partitions": [partition_name(profile) for profile in profiles]}
+    if (found := scalar(connection, query("partition_parent"), known)) is not None:
+        return str(found)
+    connection.execute("SELECT pg_advisory_xact_lock(%s, %s)", [_GROUPS_LOCK, number])
+    if (found := scalar(connection, query("partition_parent"), known)) is not None:
+        return str(found)
+    table = sql.Identifier("rag", group)
+    connection.execute(
+        sql.SQL(
+            "CREATE TABLE {} (LIKE rag.knowledge_chunks INCLUDING DEFAULTS INCLUDING CONSTRAINTS) "
+            "PARTITION BY LIST (embedding_profile_id)"
+        ).format(table)
+    )
+    _close(connection, table)
+    _attach(connection, "knowledge_chunks", table, profiles)
+    return group
 
 
 def partition_exists(connection: Connection, profile_id: int) -> bool:
     """Whether the profile's partition is attached."""
-    row = connection.execute(
-        "SELECT FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid "
-        "JOIN pg_namespace n ON n.oid = c.relnamespace "
-        "WHERE n.nspname = 'rag' AND c.relname = %s AND NOT i.inhdetachpending",
-        [partition_name(profile_id)],
-    ).fetchone()
-    return row is not None
+    name = {"name": partition_name(profile_id)}
+    attached = first_row(connection, class_row(_Attached), query("partition_attached"), name)
+    return attached is not None and not attached.pending
 
 
 def drop_partition(database: Database, profile_id: int) -> None:
@@ -104,56 +134,15 @@ def drop_partition(database: Database, profile_id: int) -> None:
 
     Detaching concurrently never blocks the readers of other profiles.
     """
-    name = sql.Identifier("rag", partition_name(profile_id))
+    name = partition_name(profile_id)
+    table = sql.Identifier("rag", name)
     with database.session("owner") as connection:
-        pending = scalar(
-            connection,
-            "SELECT i.inhdetachpending FROM pg_inherits i WHERE i.inhrelid = to_regclass(%(table)s)",
-            {"table": f"rag.{partition_name(profile_id)}"},
-        )
-        if pending is not None:
-            how = sql.SQL("FINALIZE") if pending else sql.SQL("CONCURRENTLY")
-            connection.execute(sql.SQL("ALTER TABLE rag.knowledge_chunks DETACH PARTITION {} {}").format(name, how))
-        _drop_owner_key(connection, partition_name(profile_id))
-        connection.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(name))
-
-
-def _drop_owner_key(connection: Connection, table: str) -> None:
-    """Drop the foreign key first: while it goes, every search waits, and that must not be for as long as files take to
-    be deleted."""
-    statement = sql.SQL("ALTER TABLE IF EXISTS {} DROP CONSTRAINT IF EXISTS {}").format(
-        sql.Identifier("rag", table), sql.Identifier(_OWNER_KEY)
-    )
-    _in_turn(connection, statement)
-
-
-def _in_turn(connection: Connection, statement: sql.Composed) -> None:
-    """Run a statement that locks out readers. Those that come while it waits wait behind it: so it gives up soon, lets
-    them pass, and tries again."""
-    for attempt in Retrying(**_AGAIN):
-        with attempt, connection.transaction():
-            connection.execute("SET LOCAL lock_timeout = '100ms'")
-            connection.execute(statement)
-            connection.execute("SET LOCAL lock_timeout = DEFAULT")
-
-
-def names_tenants(connection: Connection) -> bool:
-    """Whether a partition of an earlier version has checks with names of tenants, bots and spaces."""
-    return bool(scalars(connection, query("partitions_with_names")))
-
-
-def take_names_out(database: Database) -> None:
-    """Replace checks of partitions that name a tenant by the foreign key. Readers go on; safe to repeat, also after a
-    process that was killed."""
-    with database.session("owner") as connection:
-        for partition in rows(connection, class_row(_Named), query("partitions_with_names")):
-            table, key = sql.Identifier("rag", partition.name), sql.Identifier(_OWNER_KEY)
-            if not partition.has_key:
-                add = sql.SQL("ALTER TABLE {} ADD CONSTRAINT {} " + _BELONGS + " NOT VALID").format(table, key)
-                _in_turn(connection, add)
-            connection.execute(sql.SQL("ALTER TABLE {} VALIDATE CONSTRAINT {}").format(table, key))
-            drops = [sql.SQL("DROP CONSTRAINT {}").format(sql.Identifier(check)) for check in partition.checks]
-            _in_turn(connection, sql.SQL("ALTER TABLE {} {}").format(table, sql.SQL(", ").join(drops)))
+        attached = first_row(connection, class_row(_Attached), query("partition_attached"), {"name": name})
+        if attached is not None:
+            how = sql.SQL("FINALIZE") if attached.pending else sql.SQL("CONCURRENTLY")
+            parent = sql.Identifier("rag", attached.parent)
+            connection.execute(sql.SQL("ALTER TABLE {} DETACH PARTITION {} {}").format(parent, table, how))
+        connection.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(table))
 
 
 def index_is_valid(connection: Connection, index: str) -> bool | None:

@@ -167,7 +167,7 @@ def enable_profile(database: Database, space: Space, profile: EmbeddingProfile) 
                 # New, or its table was dropped by hand: then what is recorded as published is published no more.
                 connection.execute(query("forget_publication"), {"profile": built.id})
     if not complete:
-        create_partition(database, built.id, profile.dimensions)
+        create_partition(database, built.id, profile.dimensions, space)
     return built
 
 

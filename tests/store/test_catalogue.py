@@ -12,7 +12,7 @@ from rag_assets.errors import RagError
 from rag_assets.retrieval import LexicalRetriever, open_scope
 from rag_assets.store.database import Database
 from rag_assets.store.migrate import is_current, migrate
-from rag_assets.store.partitions import drop_partition, partition_name
+from rag_assets.store.partitions import GROUP_SIZE, drop_partition, partition_name
 from tests.support.scopes import set_scope
 from tests.support.worlds import ingested
 
@@ -62,18 +62,29 @@ def seen_in_catalogue(database: Database) -> list[tuple[str, str, str]]:
     return found
 
 
-def as_an_earlier_version_made_it(database: Database) -> str:
-    """The profile's partition, with the checks that it had."""
+def as_an_earlier_version_made_it(database: Database, version: str) -> str:
+    """The profile's partition as it was with a foreign key, or before that, with checks that name its tenant."""
     with psycopg.connect(database.url, autocommit=True) as connection:
         row = connection.execute(
             "SELECT p.id, p.tenant_id, p.bot_id, p.knowledge_space_id FROM rag.embedding_profiles p"
         ).fetchone()
         assert row is not None
         profile, tenant, bot, space = row
-        table = f"rag.{partition_name(profile)}"
-        connection.execute(f"ALTER TABLE {table} DROP CONSTRAINT belongs_to_profile")
-        for column, value in (("tenant_id", tenant), ("bot_id", bot), ("knowledge_space_id", space)):
-            connection.execute(f"ALTER TABLE {table} ADD CHECK ({column} = '{value}')")
+        table, group = f"rag.{partition_name(profile)}", f"rag.knowledge_chunks_g{profile // GROUP_SIZE}"
+        connection.execute(f"ALTER TABLE {table} DROP CONSTRAINT belongs_to_space")
+        connection.execute(f"ALTER TABLE {group} DETACH PARTITION {table}")
+        connection.execute(f"DROP TABLE {group}")
+        connection.execute(f"ALTER TABLE rag.knowledge_chunks ATTACH PARTITION {table} FOR VALUES IN ({profile})")
+        if version == "names":
+            for column, value in (("tenant_id", tenant), ("bot_id", bot), ("knowledge_space_id", space)):
+                connection.execute(f"ALTER TABLE {table} ADD CHECK ({column} = '{value}')")
+        else:
+            connection.execute(
+                f"ALTER TABLE {table} ADD CONSTRAINT belongs_to_profile FOREIGN KEY (embedding_profile_id, "
+                "knowledge_space_id, tenant_id, bot_id) REFERENCES rag.embedding_profiles "
+                "(id, knowledge_space_id, tenant_id, bot_id)"
+            )
+        connection.execute("DELETE FROM rag._yoyo_migration WHERE migration_id = '0054.partition-owners'")
     return table
 
 
@@ -81,16 +92,23 @@ def test_no_login_reads_the_names_of_tenants_bots_and_spaces_in_the_catalogue(wo
     assert seen_in_catalogue(world) == []
 
 
-def test_partitions_of_an_earlier_version_lose_the_names_and_keep_their_tenant(world: Database) -> None:
-    table = as_an_earlier_version_made_it(world)
-    assert seen_in_catalogue(world)
+@pytest.mark.parametrize("version", ["names", "key"])
+def test_partitions_of_an_earlier_version_lose_names_and_keys_and_keep_their_tenant(
+    world: Database, version: str
+) -> None:
+    table = as_an_earlier_version_made_it(world, version)
+    assert bool(seen_in_catalogue(world)) == (version == "names")
     assert not is_current(world)
     migrate(world)
     assert is_current(world)
     assert seen_in_catalogue(world) == []
+    with psycopg.connect(world.url) as connection:
+        kinds = connection.execute("SELECT contype FROM pg_constraint WHERE conrelid = %s::regclass", [table])
+        assert "f" not in {kind for (kind,) in kinds}
+        assert connection.execute("SELECT FROM pg_policies WHERE policyname = 'partition_owners'").fetchone() is None
     with world.connect("ingest") as connection:
         set_scope(connection, {"tenant": "other"})
-        with pytest.raises(psycopg.errors.ForeignKeyViolation):
+        with pytest.raises(psycopg.errors.CheckViolation, match="belongs_to_space"):
             connection.execute(
                 "INSERT INTO rag.knowledge_chunks SELECT gen_random_uuid(), gen_random_uuid(), 'other', 'bot', "
                 f"gen_random_uuid(), {table.rpartition('_p')[2]}, 0, 'x', 1, '{{}}', '{{}}', '', "
@@ -102,7 +120,7 @@ def test_partitions_of_an_earlier_version_lose_the_names_and_keep_their_tenant(w
 def test_who_searches_never_waits_long_for_a_change_of_partitions_behind_a_long_reader(
     world: Database, step: str
 ) -> None:
-    as_an_earlier_version_made_it(world) if step == "migrate" else None
+    as_an_earlier_version_made_it(world, "names") if step == "migrate" else None
     scope = open_scope(world, TENANT, BOT)
     reader = psycopg.connect(world.url)
     reader.execute("SELECT count(*) FROM rag.embedding_profiles")

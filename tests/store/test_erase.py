@@ -73,11 +73,11 @@ def test_what_waits_for_a_job_of_an_erased_bot_is_looked_at_again(world: Databas
 
 def test_a_partition_of_another_tenant_that_is_being_dropped_is_in_nobodys_way(world: Database) -> None:
     with world.connect("owner") as connection:
-        (profile,) = connection.execute(
-            "SELECT max(i.inhrelid::regclass::text) FROM pg_inherits i "
-            "WHERE i.inhparent = 'rag.knowledge_chunks'::regclass"
-        ).fetchone() or ("",)
-        connection.execute(f"ALTER TABLE rag.knowledge_chunks DETACH PARTITION {profile}")  # type: ignore[arg-type]
+        parent, profile = connection.execute(
+            "SELECT i.inhparent::regclass::text, i.inhrelid::regclass::text FROM pg_inherits i "
+            "WHERE i.inhrelid::regclass::text ~ '_p[0-9]+$' ORDER BY 2 DESC"
+        ).fetchone() or ("", "")
+        connection.execute(f"ALTER TABLE {parent} DETACH PARTITION {profile}")  # type: ignore[arg-type]
     assert not any(erase(world, "acme").remaining.values())
     assert profile.removeprefix("rag.") in partitions_of_profiles(world)
 
@@ -121,7 +121,10 @@ def test_a_partition_that_was_detached_and_not_yet_dropped_goes_too(world: Datab
         (profile,) = connection.execute("SELECT min(id) FROM rag.embedding_profiles").fetchone() or (0,)
     with world.connect("owner", autocommit=True) as connection:
         name = partition_name(profile)
-        connection.execute(f"ALTER TABLE rag.knowledge_chunks DETACH PARTITION rag.{name} CONCURRENTLY")  # type: ignore[arg-type]
+        (group,) = connection.execute(
+            "SELECT inhparent::regclass::text FROM pg_inherits WHERE inhrelid = %s::regclass", [f"rag.{name}"]
+        ).fetchone() or ("",)
+        connection.execute(f"ALTER TABLE {group} DETACH PARTITION rag.{name} CONCURRENTLY")  # type: ignore[arg-type]
     erase(world, "acme")
     assert name not in partitions_of_profiles(world)
 

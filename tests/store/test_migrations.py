@@ -20,6 +20,7 @@ from rag_assets.store import migrate as module
 from rag_assets.store.database import Database, ensure_database
 from rag_assets.store.migrate import is_current, migrate
 from rag_assets.store.partitions import create_partition
+from rag_assets.store.tenants import Space
 from tests.support.scopes import set_scope
 from tests.support.servers import drop_database
 from tests.support.worlds import HASH_PROFILE, ingested
@@ -84,8 +85,8 @@ def made_by(server_url: str, last: str, folder: Path, monkeypatch: pytest.Monkey
 
 def fill(earlier: Database, now: Database) -> None:
     """Copy all rows of a database of this version, but for the columns that an earlier one does not have."""
-    ((profile,),) = ask(now, "SELECT id FROM rag.embedding_profiles")
-    create_partition(earlier, profile, HASH_PROFILE.dimensions)
+    ((profile, space),) = ask(now, "SELECT id, knowledge_space_id FROM rag.embedding_profiles")
+    create_partition(earlier, profile, HASH_PROFILE.dimensions, Space(space, TENANT, BOT, None))
     with psycopg.connect(now.url) as source, psycopg.connect(earlier.url) as target:
         target.execute("SET session_replication_role = replica")  # in any order, and nothing is written twice
         tables = target.execute(
