@@ -7,16 +7,23 @@ import unicodedata
 from functools import cache
 
 MOST = 30  # more are in no language: the stream-safe text format, Unicode Standard Annex 15, section 13
+_FIRST, _END = 0x300, 0x1F000
+_PLANE_END = 0x10000
+_BEYOND = re.compile(f"[{chr(_PLANE_END)}-{chr(_END - 1)}]")
 
 
 def bounded(text: str) -> str:
     """Return `text` with at most `MOST` combining marks in a row, so that it can be normalised in linear time."""
-    return text if text.isascii() else _runs().sub(r"\1", text)
+    if text.isascii():
+        return text
+    return _runs(_END if _BEYOND.search(text) else _PLANE_END).sub(r"\1", text)
 
 
 @cache
-def _runs() -> re.Pattern[str]:
-    marks = "".join(one for code in range(0x300, 0x1F000) if _is_mark(one := chr(code)))
+def _runs(end: int) -> re.Pattern[str]:
+    """Runs of marks below a code point. A set of characters with one beyond the first plane is no bitmap but a list,
+    which `re` walks for every character of a text: 40 times slower."""
+    marks = "".join(one for code in range(_FIRST, end) if _is_mark(one := chr(code)))
     return re.compile(f"([{marks}]{{{MOST}}})[{marks}]+")
 
 
