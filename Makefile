@@ -99,6 +99,7 @@ bench: bench-install
 	$(BIN)/python -m bench.weights --data $(DATA)
 	$(BIN)/python -m bench.gate
 	$(BIN)/python -m bench.ingest --data $(DATA)
+	$(BIN)/python -m bench.limits --data $(DATA)
 	$(BIN)/python -m bench.search --data $(DATA)
 	$(BIN)/python -m bench.clients --data $(DATA)
 	$(BIN)/python -m bench.chunk --data $(DATA)
@@ -107,4 +108,4 @@ bench: bench-install
 
 clean:
 	-test -x $(BIN)/rag && $(BIN)/rag down
-	rm -rf $(VENV) .venv-bench .venv-audit .rag .bench .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) .venv-bench .venv-bench-* .venv-audit .rag .bench .pytest_cache .mypy_cache .ruff_cache

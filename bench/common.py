@@ -72,7 +72,8 @@ def rag(*arguments: str) -> tuple[dict[str, object], float]:
 
 def peer(script: str, *arguments: str) -> dict[str, Any]:
     """Run one of the peers in its own environment; its JSON answer."""
-    name = ".venv-bench-langchain" if script.startswith("langchain") else ".venv-bench"
+    own = script.split("_")[0]
+    name = f".venv-bench-{own}" if own in ("langchain", "haystack", "cocoindex") else ".venv-bench"
     python = REPOSITORY / name / "bin" / "python"
     if not python.exists():
         raise SystemExit("the peers are not installed: make bench-install")

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import time
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-import wordllama
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.bridge.pydantic import PrivateAttr
 from llama_index.vector_stores.postgres import PGVectorStore
 from sqlalchemy.engine import make_url
-
-DIMENSIONS = 256
+from static_model import DIMENSIONS, StaticModel
 
 # pgvector's own defaults, which are also the values of the integration's documentation.
 HNSW_M = 16
@@ -28,23 +22,18 @@ class WordLlamaEmbedding(BaseEmbedding):
     `seconds` adds up the wall-clock time spent inside the model, for documents and queries alike.
     """
 
-    _model: Any = PrivateAttr()
-    _seconds: float = PrivateAttr(default=0.0)
+    _model: StaticModel = PrivateAttr()
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(model_name="wordllama/l2_supercat_256", **kwargs)
-        # The plain load() looks in the home directory and then downloads; the weights are in the package.
-        folder = Path(wordllama.__file__).parent
-        self._model = wordllama.WordLlama.load(cache_dir=folder, dim=DIMENSIONS, disable_download=True)
+        self._model = StaticModel()
 
     @property
     def seconds(self) -> float:
-        return self._seconds
+        return self._model.seconds
 
     def _get_text_embeddings(self, texts: list[str]) -> list[list[float]]:
-        started = time.perf_counter()
-        vectors: list[list[float]] = self._model.embed(texts, batch_size=self.embed_batch_size).tolist()
-        self._seconds += time.perf_counter() - started
+        vectors: list[list[float]] = self._model.embed(texts, self.embed_batch_size).tolist()
         return vectors
 
     def _get_text_embedding(self, text: str) -> list[float]:
@@ -102,10 +91,3 @@ def open_store(
         # Otherwise a failed CREATE is a log line, and the measurement goes on without the index.
         initialization_fail_on_error=True,
     )
-
-
-def read_jsonl(path: Path) -> Iterator[dict[str, Any]]:
-    with path.open(encoding="utf-8") as lines:
-        for line in lines:
-            if line.strip():
-                yield json.loads(line)

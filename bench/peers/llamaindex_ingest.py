@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
 import time
 from pathlib import Path
 
@@ -20,9 +19,9 @@ from llamaindex_common import (
     libpq_url,
     open_store,
     physical_table,
-    read_jsonl,
 )
 from psycopg import sql
+from static_model import peak_rss_mb, read_jsonl, text_of
 
 
 def arguments() -> argparse.Namespace:
@@ -51,10 +50,7 @@ def splitter(chunk_size: int, chunk_overlap: int) -> SentenceSplitter:
 
 def read_documents(corpus: Path) -> list[Document]:
     # No metadata: LlamaIndex embeds it in front of the text, and the vectors compared would differ.
-    return [
-        Document(id_=row["_id"], text=f"{row['title']}\n\n{row['text']}" if row.get("title") else row["text"])
-        for row in read_jsonl(corpus)
-    ]
+    return [Document(id_=row["_id"], text=text_of(row)) for row in read_jsonl(corpus)]
 
 
 def drop_table(dsn: str, table: str) -> None:
@@ -70,11 +66,6 @@ def settle(dsn: str, table: str) -> int:
         connection.execute(sql.SQL("VACUUM (ANALYZE) {}").format(name))
         row = connection.execute(sql.SQL("SELECT count(*) FROM {}").format(name)).fetchone()
     return int(row[0]) if row else 0
-
-
-def peak_rss_mb() -> float:
-    """The highest resident set of this process so far, in MiB (Linux gives KiB)."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def ingest(args: argparse.Namespace) -> dict[str, float | int | str]:

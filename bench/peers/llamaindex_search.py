@@ -16,7 +16,8 @@ from llama_index.core.llms import MockLLM
 from llama_index.core.retrievers import QueryFusionRetriever
 from llama_index.core.retrievers.fusion_retriever import FUSION_MODES
 from llama_index.core.schema import NodeWithScore
-from llamaindex_common import HNSW_EF_SEARCH, WordLlamaEmbedding, open_store, read_jsonl
+from llamaindex_common import HNSW_EF_SEARCH, WordLlamaEmbedding, open_store
+from static_model import read_jsonl
 
 
 @dataclass(frozen=True)
