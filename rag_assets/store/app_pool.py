@@ -23,6 +23,7 @@ from rag_assets.errors import DatabaseRefused, DatabaseUnavailable
 from rag_assets.printing import counted
 from rag_assets.store.app_role import acheck_app_role, check_app_role
 from rag_assets.store.failures import OurAsyncConnection, OurConnection, as_ours
+from rag_assets.store.json_values import read_json_soon
 from rag_assets.store.pooler import aprepare_nothing_if_pooled, prepare_nothing_if_pooled
 from rag_assets.store.statements import (
     ENTER,
@@ -115,6 +116,7 @@ class AppPool:
 
                 def configure(connection: Connection) -> None:
                     register_vector_info(connection, vector)
+                    read_json_soon(connection)
                     prepare_nothing_if_pooled(connection)
 
                 self._pool = ConnectionPool(
@@ -188,6 +190,7 @@ class AsyncAppPool:
 
                 async def configure(connection: AsyncConnection) -> None:
                     register_vector_info(connection, vector)
+                    read_json_soon(connection)
                     await aprepare_nothing_if_pooled(connection)
 
                 pool: AsyncConnectionPool[AsyncConnection] = AsyncConnectionPool(

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 import threading
 import tracemalloc
 
@@ -246,3 +248,20 @@ def test_ten_thousand_queries_are_measured_and_compared_in_bounded_memory() -> N
     tracemalloc.stop()
     assert evaluation.means["mrr@10"] == pytest.approx(0.25)
     assert peak < 200e6
+
+
+def test_nothing_is_compiled_for_the_metrics_and_they_are_those_of_ranx() -> None:
+    code = (
+        "import numpy as np, numba.core.dispatcher as d, evals.metrics as m\n"
+        "def refuse(*_): raise AssertionError('compiled')\n"
+        "compile_, d.Dispatcher.compile = d.Dispatcher.compile, refuse\n"
+        "random = np.random.default_rng(1)\n"
+        "labels = np.full((50, 4, 2), -1.0); labels[:, :3, 0] = [0, 1, 2]; labels[:, :3, 1] = [3, 2, 1]\n"
+        "ranking = np.stack([random.permuted(np.tile(np.arange(-7.0, 3), (50, 1)), axis=1), np.zeros((50, 10))], 2)\n"
+        "ranking[:, :, 0] = np.maximum(ranking[:, :, 0], -1); ranking[:, :, 1] = range(10, 0, -1)\n"
+        "found = {name: kernel(labels, ranking, 5) for name, kernel in m._kernels().items()}\n"
+        "import ranx; d.Dispatcher.compile = compile_\n"
+        "wanted = ranx.evaluate(labels, ranking, ['hits@5', 'mrr@5', 'ndcg@5'], return_mean=False)\n"
+        "assert all(np.array_equal(found[name], wanted[f'{name}@5']) for name in found), (found, wanted)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

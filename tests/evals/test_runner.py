@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -209,6 +210,38 @@ def test_every_target_is_asked_every_query_and_takes_turns_at_being_first() -> N
     timed = asked[-10:]
     assert [name for name, _ in timed[::2]] == ["a", "b", "a", "b", "a"]
     assert [query for _, query in timed] == [f"text {n}" for n in range(5) for _ in "ab"]
+
+
+def test_of_many_queries_two_hundred_from_all_parts_are_timed_alone_and_the_others_asked_at_once() -> None:
+    alone, together = set[str](), threading.Barrier(2)
+
+    class Slow(_Scored):
+        def search(self, query: str, *rest: Any, **named: Any) -> Retrieval:
+            if threading.current_thread() is threading.main_thread():
+                alone.add(query)
+            elif query in ("text 3", "text 4"):
+                together.wait(60)  # two are under way at a time, or this fails
+            return super().search(query, *rest, **named)
+
+    queries = tuple(Query(f"q{n}", f"text {n}") for n in range(1000))
+    evalset = EvalSet(queries, {query.id: {"d": 1} for query in queries})
+    (heard,) = ask_all(evalset, [Target(Slow(0.5), SCOPE)])
+    assert list(heard.run.rankings) == [query.id for query in queries]
+    assert set(heard.run.latencies_ms["total"]) == {f"q{n}" for n in range(0, 1000, 5)}
+    assert len(alone - {"text 0", "text 1", "text 2"}) == 199
+
+
+def test_an_error_of_one_of_many_queries_ends_the_asking() -> None:
+    class Failing(_Scored):
+        def search(self, query: str, *rest: Any, **named: Any) -> Retrieval:
+            if query == "text 301":
+                raise RuntimeError(query)
+            return super().search(query, *rest, **named)
+
+    queries = tuple(Query(f"q{n}", f"text {n}") for n in range(500))
+    evalset = EvalSet(queries, {query.id: {"d": 1} for query in queries})
+    with pytest.raises(RuntimeError, match="text 301"):
+        ask_all(evalset, [Target(Failing(0.5), SCOPE)])
 
 
 def test_the_set_imported_last_counts_also_when_it_was_known_before(database: Database, tmp_path: Path) -> None:
