@@ -269,8 +269,8 @@ INSERT INTO rag.profile_specs (name, spec, spec_hash) VALUES (%(name)s, %(spec)s
 ON CONFLICT (name) DO NOTHING
 
 -- list_specs --
--- The catalogue, or one profile of it; those that say nothing of terms have the first version.
-SELECT '{"terms": 1}' || spec FROM rag.profile_specs
+-- The catalogue, or one profile of it, as each was written down.
+SELECT spec FROM rag.profile_specs
 WHERE %(name)s::text IS NULL OR name = %(name)s ORDER BY created_at, name
 
 -- add_built_profile --
@@ -729,6 +729,7 @@ ORDER BY p.bot_id
 SELECT p.bot_id AS bot, s.chunks, (SELECT count(*) FROM rag.lexeme_stats l WHERE l.embedding_profile_id = p.id) AS lexemes,
        coalesce(i.average_length, 0) AS average_length, z.gin_bytes, z.hnsw_bytes,
        CASE WHEN z.hnsw_bytes > 0 THEN 'hnsw' ELSE 'exact' END AS searched, coalesce(i.ef_search, 0) AS ef_search,
+       rag.storage_of(p) AS storage, coalesce(i.oversampling, 1) AS oversampling,
        CASE WHEN z.hnsw_bytes > 0 THEN i.recall_at_10 ELSE 1.0 END AS recall,
        coalesce(w.dense_weight, f.dense_weight) AS dense_weight,
        CASE WHEN w.dense_weight IS NOT NULL THEN 'tuned' WHEN f.dense_weight IS NOT NULL THEN 'found' ELSE 'default' END
@@ -1205,8 +1206,8 @@ UPDATE rag.index_state SET chunks_at_hnsw = %(chunks)s, updated_at = now()
 WHERE embedding_profile_id = %(profile)s
 
 -- hnsw_tuned --
--- How far a search looks in the graph, and what it finds of the true ten nearest.
-UPDATE rag.index_state SET ef_search = %(ef_search)s, recall_at_10 = %(recall)s, updated_at = now()
+-- How far a search looks in the graph, at how many times what it is to find, and what it finds of the true ten nearest.
+UPDATE rag.index_state SET ef_search = %(ef_search)s, oversampling = %(oversampling)s, recall_at_10 = %(recall)s, updated_at = now()
 WHERE embedding_profile_id = %(profile)s
 
 -- sample_vectors --

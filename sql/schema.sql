@@ -305,10 +305,10 @@ DECLARE
 BEGIN
     EXECUTE format(
         'SELECT array_agg(id), array_agg(%s), array_agg(-l / $3) FROM (
-             SELECT c.id, c.embedding::%2$s %3$s $1::%2$s AS d, c.lexical <#> $2 AS l
-             FROM rag.knowledge_chunks c WHERE c.embedding_profile_id = %4$s AND c.id = ANY ($4)
+             SELECT c.id, c.embedding %s $1 AS d, c.lexical <#> $2 AS l
+             FROM rag.knowledge_chunks c WHERE c.embedding_profile_id = %s AND c.id = ANY ($4)
          ) both_scores',
-        rag.similarity_of_distance(profile), rag.vector_type(profile), rag.distance_operator(profile), profile.id)
+        rag.similarity_of_distance(profile), rag.distance_operator(profile), profile.id)
     INTO ids, dense_scores, lexical_scores
     USING query_vector, query.weights, query.best_possible, dense.ids || lexical.ids;
     RETURN ROW(ROW(ids, dense_scores)::rag.candidates, ROW(ids, lexical_scores)::rag.candidates);
@@ -321,25 +321,41 @@ CREATE FUNCTION rag.dense_candidates(profile rag.embedding_profiles, query_vecto
     AS $_$
 DECLARE
     found_rows rag.candidates;
+    whole boolean := rag.storage_of(profile) = 'vector';
+    by_index text := rag.index_distance(profile);
+    distance text := format('(c.embedding %s $1)', rag.distance_operator(profile));
+    best text := format(
+        'SELECT array_agg(id ORDER BY d, id), array_agg(%s ORDER BY d, id)', rag.similarity_of_distance(profile));
+    chunks text := format(
+        'FROM rag.knowledge_chunks c WHERE c.embedding_profile_id = %s AND c.tenant_id = %L%s',
+        profile.id, profile.tenant_id, source_condition);
     ef int;
-    nearest_first text := format(
-        'SELECT array_agg(id ORDER BY d, id), array_agg(%6$s ORDER BY d, id) FROM (
-             SELECT c.id, c.embedding::%1$s %2$s $1::%1$s AS d
-             FROM rag.knowledge_chunks c
-             WHERE c.embedding_profile_id = %3$s AND c.tenant_id = %4$L%5$s
-             ORDER BY (c.embedding::%1$s %2$s $1::%1$s)',
-        rag.vector_type(profile), rag.distance_operator(profile), profile.id, profile.tenant_id,
-        source_condition, rag.similarity_of_distance(profile));
-    the_first text := format(' LIMIT %s) nearest', how_many);
+    times int;
+    looked_at int;
 BEGIN
-    SELECT i.ef_search INTO ef FROM rag.index_state i WHERE i.embedding_profile_id = profile.id;
-    PERFORM set_config('hnsw.ef_search', least(greatest(coalesce(ef, 100), how_many), 1000)::text, true);
-    PERFORM set_config('hnsw.iterative_scan', 'strict_order', true);
-    IF NOT exact THEN
-        EXECUTE nearest_first || the_first INTO found_rows USING query_vector;
+    SELECT i.ef_search, i.oversampling INTO ef, times
+    FROM rag.index_state i WHERE i.embedding_profile_id = profile.id;
+    looked_at := CASE rag.storage_of(profile)
+        WHEN 'vector' THEN how_many
+        WHEN 'halfvec' THEN how_many + how_many / 10 + 2
+        ELSE least(how_many * coalesce(times, 20), greatest(1000, 4 * how_many)) END;
+    PERFORM set_config('hnsw.ef_search', least(greatest(coalesce(ef, 100), looked_at), 1000)::text, true);
+    -- What is put in order afterwards need not come in order.
+    PERFORM set_config('hnsw.iterative_scan', CASE WHEN whole THEN 'strict_order' ELSE 'relaxed_order' END, true);
+    IF NOT exact AND whole THEN
+        EXECUTE format(
+            '%s FROM (SELECT c.id, %s AS d %s ORDER BY %2$s LIMIT %4$s) nearest', best, by_index, chunks, how_many)
+        INTO found_rows USING query_vector;
+    ELSIF NOT exact THEN
+        EXECUTE format(
+            '%s FROM (SELECT c.id, %s AS d FROM (SELECT c.id, c.embedding %s ORDER BY %s LIMIT %s) c
+                      ORDER BY d, c.id LIMIT %s) nearest', best, distance, chunks, by_index, looked_at, how_many)
+        INTO found_rows USING query_vector;
     END IF;
     IF exact OR (source_condition <> '' AND coalesce(cardinality(found_rows.ids), 0) < how_many) THEN
-        EXECUTE nearest_first || ' + 0' || the_first INTO found_rows USING query_vector;
+        EXECUTE format(
+            '%s FROM (SELECT c.id, %s AS d %s ORDER BY %2$s + 0 LIMIT %4$s) nearest', best, distance, chunks, how_many)
+        INTO found_rows USING query_vector;
     END IF;
     RETURN found_rows;
 END $_$;
@@ -592,6 +608,24 @@ CREATE FUNCTION rag.has_version(source uuid) RETURNS boolean
     RETURN ((EXISTS (SELECT FROM rag.source_documents d WHERE (d.source_id = has_version.source))) OR (EXISTS (SELECT FROM rag.source_profiles p WHERE ((p.source_id = has_version.source) AND (p.status = 'ready'::text)))));
 
 ALTER FUNCTION rag.has_version(source uuid) OWNER TO rag_owner;
+
+CREATE FUNCTION rag.storage_of(profile rag.embedding_profiles) RETURNS text
+    LANGUAGE sql IMMUTABLE
+    RETURN COALESCE(((profile).index ->> 'storage'::text), CASE WHEN ((profile).dimensions <= 2000) THEN 'vector'::text ELSE 'halfvec'::text END);
+
+ALTER FUNCTION rag.storage_of(profile rag.embedding_profiles) OWNER TO rag_owner;
+
+CREATE FUNCTION rag.vector_type(profile rag.embedding_profiles) RETURNS text
+    LANGUAGE sql IMMUTABLE
+    RETURN format('%s(%s)'::text, rag.storage_of(profile), (profile).dimensions);
+
+ALTER FUNCTION rag.vector_type(profile rag.embedding_profiles) OWNER TO rag_owner;
+
+CREATE FUNCTION rag.index_distance(profile rag.embedding_profiles) RETURNS text
+    LANGUAGE sql IMMUTABLE
+    RETURN CASE rag.storage_of(profile) WHEN 'bit'::text THEN format('(binary_quantize(c.embedding)::%1$s <~> binary_quantize($1)::%1$s)'::text, rag.vector_type(profile)) ELSE format('(c.embedding::%1$s %2$s $1::%1$s)'::text, rag.vector_type(profile), rag.distance_operator(profile)) END;
+
+ALTER FUNCTION rag.index_distance(profile rag.embedding_profiles) OWNER TO rag_owner;
 
 CREATE TABLE rag.rate_limits (
     id bigint NOT NULL,
@@ -1694,12 +1728,6 @@ $$;
 
 ALTER FUNCTION rag.values_of(value jsonb) OWNER TO rag_owner;
 
-CREATE FUNCTION rag.vector_type(profile rag.embedding_profiles) RETURNS text
-    LANGUAGE sql IMMUTABLE
-    RETURN format('%s(%s)'::text, CASE WHEN ((profile).dimensions <= 2000) THEN 'vector'::text ELSE 'halfvec'::text END, (profile).dimensions);
-
-ALTER FUNCTION rag.vector_type(profile rag.embedding_profiles) OWNER TO rag_owner;
-
 CREATE FUNCTION rag.who_asks(OUT tenant text, OUT bot text, OUT mark text) RETURNS record
     LANGUAGE sql STABLE PARALLEL SAFE
     AS $$
@@ -2020,7 +2048,9 @@ CREATE TABLE rag.index_state (
     recall_at_10 double precision,
     updated_at timestamp with time zone DEFAULT now() NOT NULL,
     counts_shared_only boolean DEFAULT false NOT NULL,
-    CONSTRAINT index_state_ef_search_check CHECK (((ef_search >= 1) AND (ef_search <= 1000)))
+    oversampling smallint,
+    CONSTRAINT index_state_ef_search_check CHECK (((ef_search >= 1) AND (ef_search <= 1000))),
+    CONSTRAINT index_state_oversampling_check CHECK (((oversampling >= 1) AND (oversampling <= 1000)))
 );
 
 ALTER TABLE ONLY rag.index_state FORCE ROW LEVEL SECURITY;

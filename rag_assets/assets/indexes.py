@@ -82,6 +82,7 @@ def hnsw_index(context: dg.AssetExecutionContext, config: IngestConfig, postgres
             "index_bytes": sum(bot.hnsw_bytes for bot in bots),
             "index_built": any(report.index_built for report in reports),
             "searched": ", ".join(sorted({bot.searched for bot in bots})),
+            "storage": ", ".join(sorted({bot.storage for bot in bots})),
             "bots": bots_table(bots),
             "run_bot": config.bot or "all",
             "seconds": step.seconds,
@@ -99,14 +100,26 @@ def _recall(bots: Sequence[BotIndexes], queries: int) -> dg.AssetCheckResult:
     """The lowest recall@10 of the pair's indexes; without an index the search is exact, and recall is 1."""
     recall = min((bot.recall for bot in bots if bot.recall is not None), default=1.0)
     indexed = [bot for bot in bots if bot.searched == "hnsw"]
+    storages = sorted({bot.storage for bot in indexed})
+    passed = recall >= MIN_RECALL
     return dg.AssetCheckResult(
         check_name="hnsw_recall",
-        passed=recall >= MIN_RECALL,
+        passed=passed,
         severity=dg.AssetCheckSeverity.ERROR,
+        description=None if passed else _way_out(recall, storages),
         metadata={
             "recall": float(recall),
             "searched": "hnsw" if indexed else "exact",
+            "storage": ", ".join(storages),
             "ef_search": max((bot.ef_search for bot in indexed), default=0),
+            "oversampling": max((bot.oversampling for bot in indexed), default=1),
             "queries": queries,
         },
     )
+
+
+def _way_out(recall: float, storages: Sequence[str]) -> str:
+    found = f"The index ({', '.join(storages)}) finds {recall:.1%} of the ten nearest chunks however far it looks."
+    if "bit" in storages:
+        return f"{found} Bits do not fit this model: add a profile with --index-storage halfvec."
+    return f"{found} Searches that must find all can be exact: add a profile with --index exact."

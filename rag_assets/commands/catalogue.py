@@ -210,9 +210,11 @@ def _chunking_text(chunking: ChunkingSpec) -> str:
 
 
 def _index_text(profile: EmbeddingProfile) -> str:
-    if profile.index.kind != "auto":
-        return profile.index.kind
-    return f"hnsw from {counted(profile.index.exact_rows(profile.dimensions), 'chunk')}"
+    if profile.index.kind == "exact":
+        return "exact"
+    if profile.index.kind == "hnsw":
+        return f"hnsw, {profile.index.storage}"
+    return f"hnsw from {counted(profile.index.exact_rows(profile.dimensions), 'chunk')}, {profile.index.storage}"
 
 
 def _show_profile(

@@ -172,6 +172,14 @@ class Metric(StrEnum):
     l2 = "l2"
 
 
+class IndexStorage(StrEnum):
+    """How an index keeps vectors."""
+
+    vector = "vector"
+    halfvec = "halfvec"
+    bit = "bit"
+
+
 class IndexKind(StrEnum):
     """How a profile's vectors are searched."""
 

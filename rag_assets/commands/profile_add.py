@@ -8,7 +8,7 @@ import typer
 
 from rag_assets.commands.catalogue import profile_payload
 from rag_assets.commands.chunking import parse_chunking
-from rag_assets.commands.options import IndexKind, Json, Metric
+from rag_assets.commands.options import IndexKind, IndexStorage, Json, Metric
 from rag_assets.commands.session import ready_database
 from rag_assets.commands.shell import CommandResult
 from rag_assets.embedding.profiles import DEFAULT_CHUNKING, make_profile
@@ -51,8 +51,13 @@ Option = Annotated[
         "chat model that finds triples: graph.provider, graph.model, graph.base_url, graph.key_env.",
     ),
 ]
-
-
+Storage = Annotated[
+    IndexStorage | None,
+    typer.Option(
+        help="How the index keeps vectors: whole, in half the space, or a bit for each dimension. (default: halfvec)",
+        show_default=False,
+    ),
+]
 Terms = Annotated[
     int | None,
     typer.Option(
@@ -81,6 +86,7 @@ def add_profile(
         int | None,
         typer.Option(help="With auto: search exactly below this many chunks. (default: by dimensions)"),
     ] = None,
+    index_storage: Storage = None,
     base_url: BaseUrl = None,
     query_instruction: QueryInstruction = None,
     document_instruction: DocumentInstruction = None,
@@ -98,7 +104,7 @@ def add_profile(
         distance_metric=metric.value,
         chunking=_chunking(chunking, chunk_size, chunk_overlap),
         lexical={"language": language},
-        index={"kind": index.value, "exact_below": exact_below},
+        index=_index(index, exact_below, index_storage),
         task_instruction={role: text for role, text in instructions.items() if text is not None},
         options=_options(base_url, option or []),
         **({} if terms is None else {"terms": terms}),
@@ -112,6 +118,14 @@ def add_profile(
     return CommandResult(
         {**profile_payload(profile), "created": created}, lambda console: console.print(text, markup=False)
     )
+
+
+def _index(kind: IndexKind, exact_below: int | None, storage: IndexStorage | None) -> dict[str, Any]:
+    if storage is None:
+        return {"kind": kind.value, "exact_below": exact_below}
+    if kind is IndexKind.exact:
+        raise UsageError("--index-storage: with --index exact there is no index; leave one of the two out")
+    return {"kind": kind.value, "exact_below": exact_below, "storage": storage.value}
 
 
 def _chunking(text: str | None, size: int | None, overlap: int | None) -> dict[str, Any]:

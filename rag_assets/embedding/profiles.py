@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
+from collections.abc import Mapping
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -28,6 +29,9 @@ CHUNKING_CODE_VERSION = 1  # raise it when the chunker draws other boundaries in
 DEFAULT_CHUNKING = ChunkingSpec(strategy="hybrid", size=1200, overlap=150, context_header=True)
 MAX_VECTOR_DIMENSIONS = 2000  # pgvector's HNSW limit for `vector`
 MAX_HALFVEC_DIMENSIONS = 4000  # and for `halfvec`
+MIN_BIT_DIMENSIONS = 128  # of fewer bits too many texts have the same
+
+Storage = Literal["vector", "halfvec", "bit"]
 
 TextSearchConfig = Literal[
     "simple", "arabic", "armenian", "basque", "catalan", "danish", "dutch", "english", "estonian",
@@ -45,12 +49,16 @@ class IndexSpec(_Frozen):
     """How a profile's vectors are searched.
 
     `exact` never builds an index, `hnsw` always builds one, `auto` builds one from `exact_below` rows on.
+
+    `storage` is how the index keeps vectors: as 4 bytes a dimension (`vector`), 2 (`halfvec`) or a bit (`bit`). The
+    table keeps them whole, and what the index finds is put in order by these.
     """
 
     kind: Literal["auto", "exact", "hnsw"] = "auto"
     exact_below: int | None = Field(default=None, ge=0)
     m: int = Field(default=16, ge=2, le=100)
     ef_construction: int = Field(default=64, ge=4, le=1000)
+    storage: Storage = "halfvec"  # finds what `vector` does in half the space: docs/performance.md
 
     @model_validator(mode="after")
     def _accepted_by_pgvector(self) -> IndexSpec:
@@ -73,6 +81,11 @@ class IndexSpec(_Frozen):
         if self.kind == "auto":
             return rows >= self.exact_rows(dimensions)
         return self.kind == "hnsw"
+
+
+def first_storage(dimensions: int) -> Storage:
+    """The storage of every profile that does not say: of before it could be chosen."""
+    return "vector" if dimensions <= MAX_VECTOR_DIMENSIONS else "halfvec"
 
 
 class LexicalSpec(_Frozen):
@@ -200,6 +213,7 @@ class EmbeddingProfile(_Frozen):
                 f"{self.provider}/{self.model} makes vectors of {info.dimensions_text()} dimensions, "
                 f"not {self.dimensions}"
             )
+        _check_storage(self.index.storage, self.dimensions)
         _check_options(info, self.options)
         return self
 
@@ -213,6 +227,8 @@ class EmbeddingProfile(_Frozen):
         # What is left alone is left out, so that a profile keeps its hash when a new option is thought of.
         if self.terms != FIRST:
             spec["terms"] = self.terms
+        if self.index.storage == first_storage(self.dimensions):
+            del spec["index"]["storage"]
         if options := self.options.model_dump(mode="json", exclude_defaults=True):
             spec["options"] = options
         return _digest([EMBEDDING_CODE_VERSION, CHUNKING_CODE_VERSION, spec])
@@ -247,9 +263,23 @@ class EmbeddingProfile(_Frozen):
         return self.options.max_input_tokens or self.model_info.max_input_tokens
 
     @property
-    def index_type(self) -> Literal["vector", "halfvec"]:
-        """The pgvector type that an index over these dimensions needs."""
-        return "vector" if self.dimensions <= MAX_VECTOR_DIMENSIONS else "halfvec"
+    def index_type(self) -> Storage:
+        """The type of the values in its index: of pgvector, or of Postgres for bits."""
+        return self.index.storage
+
+
+def _check_storage(storage: Storage, dimensions: int) -> None:
+    """Refuse what pgvector cannot index, and what would find next to nothing."""
+    if storage == "vector" and dimensions > MAX_VECTOR_DIMENSIONS:
+        raise ValueError(
+            f"index.storage vector: Postgres indexes at most {MAX_VECTOR_DIMENSIONS} dimensions as vector, "
+            f"got {dimensions}; use halfvec or bit"
+        )
+    if storage == "bit" and dimensions < MIN_BIT_DIMENSIONS:
+        raise ValueError(
+            f"index.storage bit: {dimensions} bits tell too few texts apart; use halfvec, "
+            f"or a model of at least {MIN_BIT_DIMENSIONS} dimensions"
+        )
 
 
 _OPENAI_ONLY = {"base_url", "encoding_format", "send_dimensions", "input_type"}
@@ -290,6 +320,18 @@ def make_profile(**kwargs: Any) -> EmbeddingProfile:
         raise InvalidProfile(f"profile {kwargs.get('name')!r}: {faults}") from error
     except InvalidProfile as error:
         raise InvalidProfile(f"profile {kwargs.get('name')!r}: {error}") from error
+
+
+def stored_profile(spec: Mapping[str, Any]) -> EmbeddingProfile:
+    """A profile as it was written down, with or without other columns beside its fields. What it does not say is as it
+    was before it could be said.
+
+    Raises:
+        pydantic.ValidationError: it is no profile of this version.
+    """
+    known = {name: spec[name] for name in EmbeddingProfile.model_fields if name in spec}
+    index = {"storage": first_storage(spec["dimensions"]), **spec["index"]}
+    return EmbeddingProfile.model_validate({"terms": FIRST, **known, "index": index})
 
 
 def _static(dimensions: int) -> EmbeddingProfile:

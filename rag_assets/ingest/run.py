@@ -21,13 +21,20 @@ from rag_assets.ingest.visibility import Visibility, check_visibility, space_of,
 from rag_assets.keys import check_key
 from rag_assets.sources.roots import resolve_roots
 from rag_assets.store.database import Database, require_database
-from rag_assets.store.indexes import HnswReport, LexicalReport, ensure_hnsw, refresh_lexical, tune_recall
+from rag_assets.store.indexes import (
+    HnswReport,
+    LexicalReport,
+    RecallReport,
+    ensure_hnsw,
+    refresh_lexical,
+    tune_recall,
+)
 from rag_assets.store.profiles import add_spec
 
 
 @dataclass(frozen=True)
 class IngestReport:
-    """What each stage did."""
+    """What each stage did; `recall` is that of the HNSW index, None where vectors are searched exactly."""
 
     sources: SyncReport
     chunks: ChunkReport
@@ -35,6 +42,7 @@ class IngestReport:
     publication: PublishReport
     lexical: LexicalReport
     hnsw: HnswReport
+    recall: RecallReport | None = None
 
 
 def ingest(
@@ -94,8 +102,8 @@ def ingest(
     lexical = refresh_lexical(database, built)
     find_weight(database, built)
     hnsw = ensure_hnsw(database, built)
-    tune_recall(database, built)
-    return IngestReport(synced, chunked, embedded, published, lexical, hnsw)
+    recall = tune_recall(database, built)
+    return IngestReport(synced, chunked, embedded, published, lexical, hnsw, recall)
 
 
 def _check(database: object, tenant: str, bot: str, profile: str, roots: object) -> None:

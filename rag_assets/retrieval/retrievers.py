@@ -9,6 +9,7 @@ from typing import Any, get_args
 
 from rag_assets.documents.blank import is_blank
 from rag_assets.embedding.origins import check_origin
+from rag_assets.embedding.profiles import stored_profile
 from rag_assets.embedding.protocol import Caller, Embedded
 from rag_assets.errors import DatabaseFailed, EmbeddingError, InvalidArgument, ScopeError, shown
 from rag_assets.retrieval.arguments import check_share, check_whole
@@ -19,7 +20,6 @@ from rag_assets.retrieval.scope import RetrievalScope
 from rag_assets.retrieval.spaces import in_each_space
 from rag_assets.retrieval.steps import Steps, ask, embed
 from rag_assets.store.database import Database, require_database
-from rag_assets.store.profiles import to_profile
 from rag_assets.store.search import (
     Fusion,
     Mode,
@@ -184,7 +184,7 @@ def require_same_profile(scope: RetrievalScope, rows: Sequence[Any]) -> None:
         ScopeError: it is another.
     """
     # The whole of it, not its hash: a profile is frozen, but not the dictionaries in it.
-    if rows and to_profile(rows[0].spec) != scope.profile:
+    if rows and stored_profile(rows[0].spec) != scope.profile:
         raise ScopeError(
             f"scope names the profile {rows[0].spec['name']!r} and carries another, {scope.profile.name!r}: two models "
             "could meet in one search. Make it with open_scope",

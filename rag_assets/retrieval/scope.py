@@ -7,14 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from uuid import UUID
 
-from rag_assets.embedding.profiles import DEFAULT_PROFILE, EmbeddingProfile
+from rag_assets.embedding.profiles import DEFAULT_PROFILE, EmbeddingProfile, stored_profile
 from rag_assets.errors import InvalidArgument, ProfileNotReady, ScopeError, UnknownBot, shown
 from rag_assets.keys import check_key
 from rag_assets.retrieval.arguments import check_number, check_share, check_text
 from rag_assets.retrieval.steps import Steps, adrive, ask, drive
 from rag_assets.signing import ScopeSignature
 from rag_assets.store.database import Database
-from rag_assets.store.profiles import to_profile
 from rag_assets.store.search import SpaceProfile, profiles_for_search, shared_profiles_for_search
 
 
@@ -210,7 +209,7 @@ def _opening(who: _Who, profile: str | None, request_key: str | None) -> Steps[R
 def _scope_of(who: _Who, chosen: SpaceProfile) -> RetrievalScope:
     assert chosen.profile_id is not None
     return RetrievalScope(
-        who.tenant, who.bot, chosen.space_id, chosen.profile_id, to_profile(chosen.spec), who.user,
+        who.tenant, who.bot, chosen.space_id, chosen.profile_id, stored_profile(chosen.spec), who.user,
         origin=chosen.spec.get("origin"), dense_weight=chosen.dense_weight, floors=_floors(chosen),
         signature=who.signature,
     )  # fmt: skip

@@ -44,9 +44,10 @@ class BotProfile:
 
 @dataclass(frozen=True)
 class BotIndexes:
-    """The indexes of a profile of a bot. `searched` is "exact" or "hnsw"; `recall` of exact search is 1, and None where
-    it was not measured. `dense_weight` is that of hybrid search; `weight_is` "tuned" with labels, "found" without, or
-    "default", where it is None."""
+    """The indexes of a profile of a bot. `searched` is "exact" or "hnsw"; `storage` is how the index keeps vectors, and
+    `oversampling` at how many times as many chunks as are asked for it looks. `recall` of exact search is 1, and None
+    where it was not measured. `dense_weight` is that of hybrid search; `weight_is` "tuned" with labels, "found"
+    without, or "default", where it is None."""
 
     bot: str
     chunks: int
@@ -56,6 +57,8 @@ class BotIndexes:
     hnsw_bytes: int
     searched: str
     ef_search: int
+    storage: str
+    oversampling: int
     recall: float | None
     dense_weight: float | None
     weight_is: str

@@ -10,7 +10,7 @@ from uuid import UUID
 from psycopg.rows import kwargs_row
 from psycopg.types.json import Jsonb
 
-from rag_assets.embedding.profiles import BUILTIN_PROFILES, EmbeddingProfile
+from rag_assets.embedding.profiles import BUILTIN_PROFILES, EmbeddingProfile, stored_profile
 from rag_assets.errors import InvalidProfile, UnknownProfile, unknown
 from rag_assets.store.database import Connection, Database
 from rag_assets.store.partitions import create_partition, partition_exists
@@ -34,19 +34,14 @@ class BuiltProfile:
     last_error: str | None = None
 
 
-def to_profile(spec: Mapping[str, Any]) -> EmbeddingProfile:
-    """A profile from its row, which has a column for each of its fields and others beside them."""
-    return EmbeddingProfile.model_validate({name: spec[name] for name in EmbeddingProfile.model_fields})
-
-
 def _to_built(spec: Mapping[str, Any], **columns: Any) -> BuiltProfile:
     origin, error = spec.get("origin"), spec.get("last_error")
-    return BuiltProfile(profile=to_profile(spec), origin=origin, last_error=error, **columns)
+    return BuiltProfile(profile=stored_profile(spec), origin=origin, last_error=error, **columns)
 
 
 def add_spec(database: Database, profile: EmbeddingProfile) -> EmbeddingProfile:
-    """Put a profile into the catalogue, and return what it has under that name: whoever says nothing of terms means
-    those that the profile was added with.
+    """Put a profile into the catalogue, and return what it has under that name: whoever says nothing of terms, or of
+    the storage of the index, means those that the profile was added with.
 
     Raises:
         InvalidProfile: the name is taken by another spec; profiles are immutable.
@@ -61,14 +56,23 @@ def add_spec(database: Database, profile: EmbeddingProfile) -> EmbeddingProfile:
             },
         )
         known = get_spec(connection, profile.name)
-        if "terms" not in profile.model_fields_set:
-            profile = profile.model_copy(update={"terms": known.terms})
+        profile = _completed(profile, known)
         if known != profile:
             raise InvalidProfile(
                 f"profile {profile.name!r} exists with another specification, and profiles never change: "
                 "choose another name"
             )
     return known
+
+
+def _completed(profile: EmbeddingProfile, known: EmbeddingProfile) -> EmbeddingProfile:
+    """The profile, with what it does not say as in the other."""
+    update: dict[str, Any] = {}
+    if "terms" not in profile.model_fields_set:
+        update["terms"] = known.terms
+    if "index" not in profile.model_fields_set or "storage" not in profile.index.model_fields_set:
+        update["index"] = profile.index.model_copy(update={"storage": known.index.storage})
+    return profile.model_copy(update=update)
 
 
 def seed_specs(database: Database) -> None:
@@ -83,7 +87,7 @@ def seed_specs(database: Database) -> None:
 
 def list_specs(connection: Connection) -> list[EmbeddingProfile]:
     """The catalogue, oldest first."""
-    return [EmbeddingProfile.model_validate(spec) for spec in scalars(connection, query("list_specs"), {"name": None})]
+    return [stored_profile(spec) for spec in scalars(connection, query("list_specs"), {"name": None})]
 
 
 def get_spec(connection: Connection, name: str) -> EmbeddingProfile:
@@ -96,7 +100,7 @@ def get_spec(connection: Connection, name: str) -> EmbeddingProfile:
     if spec is None:
         way_out = f"Add it with: rag profile add {name} ..."
         raise unknown("profile", name, [profile.name for profile in list_specs(connection)], way_out=way_out)
-    return EmbeddingProfile.model_validate(spec)
+    return stored_profile(spec)
 
 
 def built_profiles(

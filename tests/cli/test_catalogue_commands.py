@@ -59,6 +59,17 @@ def test_a_profile_is_shown_as_it_was_added(rag: Rag) -> None:
     assert rag.json("profile", "add", "mine", *words.split(), "--index", "exact")["created"] is False
 
 
+def test_how_the_index_keeps_vectors_is_chosen_shown_and_compared(rag: Rag) -> None:
+    words = ("profile", "add", "--provider", "hash", "--model", "hash", "--dimensions", "128", "--index", "hnsw")
+    assert rag.json(*words, "of-bits", "--index-storage", "bit")["index"]["storage"] == "bit"
+    assert rag.json(*words, "as-usual")["index"]["storage"] == "halfvec"
+    assert rag.json("profile", "show", "of-bits")["index"]["storage"] == "bit"
+    assert "hnsw, bit" in rag("profile", "show", "of-bits").stdout
+    differences = rag.json("profile", "diff", "of-bits", "as-usual")["differences"]
+    assert differences == {"index.storage": ["bit", "halfvec"]}
+    assert rag.json(*words, "of-bits")["created"] is False, "who says nothing means what is there"
+
+
 def test_a_name_never_changes_its_meaning(rag: Rag) -> None:
     words = ("profile", "add", "fixed", "--provider", "hash", "--model", "hash", "--dimensions")
     rag(*words, "16")
@@ -79,6 +90,10 @@ def test_a_name_never_changes_its_meaning(rag: Rag) -> None:
         ("profile add x --provider hash --model hash --dimensions many", "UsageError", "dimensions"),
         ("profile add x --provider hash --model hash", "UsageError", "dimensions"),
         ("profile add x --provider hash --model hash --dimensions 16 --index tree", "UsageError", "index"),
+        ("profile add x --provider hash --model hash --dimensions 64 --index-storage bit",
+         "InvalidProfile", "use halfvec"),
+        ("profile add x --provider hash --model hash --dimensions 64 --index exact --index-storage bit",
+         "UsageError", "there is no index"),
         ("profile add X --provider hash --model hash --dimensions 16", "InvalidKey", "X"),
         ("profile show nope", "UnknownProfile", "static-64"),
         ("profile show", "UsageError", "NAME"),

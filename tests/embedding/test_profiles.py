@@ -16,7 +16,9 @@ from rag_assets.embedding.profiles import (
     EmbeddingProfile,
     IndexSpec,
     LexicalSpec,
+    first_storage,
     make_profile,
+    stored_profile,
 )
 from rag_assets.errors import InvalidKey, InvalidProfile
 from rag_assets.store.database import Database
@@ -68,6 +70,7 @@ def test_profiles_share_a_spec_hash_exactly_when_only_their_names_differ(
         {"chunking": {"size": 777, "overlap": 10}},
         {"index": {"m": 17}},
         {"index": {"exact_below": 1}},
+        {"index": {"storage": "vector"}},
         {"lexical": {"language": "german"}},
         {"terms": 1},
     ],
@@ -89,13 +92,14 @@ def test_the_keys_do_not_change_from_one_process_or_release_to_the_next() -> Non
     assert BUILTIN_PROFILES["static-256"].model_key == "wordllama:l2_supercat_256:256:1e89216cd751"
 
 
-def test_a_profile_that_says_nothing_of_terms_keeps_its_hash_and_is_read_with_the_first_version(
+def test_a_profile_that_says_nothing_of_terms_and_storage_keeps_its_hash_and_is_read_with_the_first(
     database: Database,
 ) -> None:
-    first = make_profile(**HASH, terms=FIRST)
+    first = make_profile(**HASH, terms=FIRST, index={"storage": "vector"})
     assert first.spec_hash == "89ab409296fca6d6ebcbfe594d7685fbbbfddde7f4213a82ea26c856127bad34"
     with psycopg.connect(database.url) as owner:
         spec = {name: value for name, value in first.model_dump(mode="json").items() if name != "terms"}
+        del spec["index"]["storage"]
         values = (first.name, Jsonb(spec), first.spec_hash)
         owner.execute("INSERT INTO rag.profile_specs (name, spec, spec_hash) VALUES (%s, %s, %s)", values)
     with database.work() as connection:
@@ -112,8 +116,32 @@ def test_bug_33_moving_text_between_two_instructions_makes_another_model_key(a: 
 @pytest.mark.parametrize(
     ("dimensions", "index_type"), [(8, "vector"), (2000, "vector"), (2001, "halfvec"), (3072, "halfvec")]
 )
-def test_bug_52_the_index_type_is_decided_before_any_ddl(dimensions: int, index_type: str) -> None:
-    assert make_profile(**{**HASH, "dimensions": dimensions}).index_type == index_type
+def test_bug_52_a_profile_that_says_nothing_of_storage_has_the_first_that_its_dimensions_allow(
+    dimensions: int, index_type: str
+) -> None:
+    spec = make_profile(**{**HASH, "dimensions": dimensions}).model_dump(mode="json")
+    del spec["index"]["storage"]
+    assert stored_profile(spec).index_type == first_storage(dimensions) == index_type
+
+
+@pytest.mark.parametrize("dimensions", [8, 2000, 2001, 4000])
+def test_a_new_profile_is_indexed_in_half_the_space(dimensions: int) -> None:
+    assert make_profile(**{**HASH, "dimensions": dimensions}).index_type == "halfvec"
+
+
+@pytest.mark.parametrize(
+    ("storage", "dimensions", "text"),
+    [
+        ("vector", 2001, "index.storage vector: Postgres indexes at most 2000 .* use halfvec or bit"),
+        ("bit", 64, "index.storage bit: 64 bits tell too few texts apart; use halfvec"),
+        ("nibble", 64, "index: no storage 'nibble'; there are: bit, halfvec, vector"),
+    ],
+)
+def test_a_storage_that_cannot_be_or_finds_nothing_is_refused_with_the_way_out(
+    storage: str, dimensions: int, text: str
+) -> None:
+    with pytest.raises(InvalidProfile, match=text):
+        make_profile(**{**HASH, "dimensions": dimensions, "index": {"storage": storage}})
 
 
 @pytest.mark.parametrize("dimensions", [4001, 4096])

@@ -80,7 +80,7 @@ def test_bug_52_more_than_2000_dimensions_are_indexed_as_halfvec(module_database
     for exact in (True, False):
         found = corpus.near(vectors[7], 10, exact=exact)
         assert [row.content for row in found] == [f"text {n}" for n in np.argsort(-expected)[:10]]
-        assert [row.score for row in found] == pytest.approx(-np.sort(-expected)[:10], abs=1e-3)
+        assert [row.score for row in found] == pytest.approx(-np.sort(-expected)[:10], abs=1e-5)
         assert found[0].score <= 1
     corpus.close()
 
