@@ -87,7 +87,7 @@ def hnsw_index(context: dg.AssetExecutionContext, config: IngestConfig, postgres
             "run_bot": config.bot or "all",
             "seconds": step.seconds,
         },
-        check_results=[_recall(bots, queries)],
+        check_results=[recall_check(bots, queries)],
     )
 
 
@@ -96,7 +96,7 @@ def _measured(database: Database, built: Sequence[BuiltProfile]) -> int:
     return sum(report.queries for report in (tune_recall(database, one) for one in built) if report is not None)
 
 
-def _recall(bots: Sequence[BotIndexes], queries: int) -> dg.AssetCheckResult:
+def recall_check(bots: Sequence[BotIndexes], queries: int) -> dg.AssetCheckResult:
     """The lowest recall@10 of the pair's indexes; without an index the search is exact, and recall is 1."""
     recall = min((bot.recall for bot in bots if bot.recall is not None), default=1.0)
     indexed = [bot for bot in bots if bot.searched == "hnsw"]

@@ -35,6 +35,7 @@ _STEPS: Mapping[Storage, Sequence[tuple[int, int]]] = {
     "bit": ((100, 5), (100, 10), (200, 20), (400, 40), (800, 80)),
 }
 _METRIC_OPS = {"cosine": "cosine_ops", "ip": "ip_ops", "l2": "l2_ops"}
+_ROUNDING = 1e-6  # between two ways of adding up the same score
 _OPPOSITE = 1e-3  # so short a sum of two vectors points nowhere
 _BYTES_PER_DIMENSION: Mapping[Storage, float] = {"vector": 4, "halfvec": 2, "bit": 1 / 8}
 _LENGTH_SAMPLE = 2000  # chunks whose mean length stands for all
@@ -290,14 +291,15 @@ def tune_recall(database: Database, built: BuiltProfile, queries: int = 30) -> R
     storage = built.profile.index.storage
     with database.session("app") as connection:
         exact = [_nearest(connection, database.signed(scope), vector, exact=True) for vector in vectors]
-        if not any(exact):
+        wanted = sum(map(len, exact))
+        if not wanted:
             return None
         for ef, oversampling in _STEPS[storage]:
             report = RecallReport(0.0, ef, len(vectors), oversampling, storage)
             _keep_tuned(database, built, report, measured=False)
             approximate = [_nearest(connection, database.signed(scope), vector, exact=False) for vector in vectors]
-            found = sum(len(a & e) for a, e in zip(approximate, exact, strict=True))
-            report = replace(report, recall=found / sum(len(e) for e in exact))
+            found = sum(_as_near(ours, best) for ours, best in zip(approximate, exact, strict=True))
+            report = replace(report, recall=found / wanted)
             if report.recall >= MIN_RECALL:
                 break
     _keep_tuned(database, built, report, measured=True)
@@ -316,9 +318,15 @@ def _as_asked(sample: Sequence[NDArray[np.float32]]) -> list[NDArray[np.float32]
     return asked or list(sample)
 
 
-def _nearest(connection: Connection, scope: Scope, vector: NDArray[np.float32], *, exact: bool) -> set[Any]:
-    request = SearchRequest(mode="dense", vector=vector, text="", top_k=10, exact=exact)
-    return {row.chunk_id for row in search_chunks(connection, scope, request)}
+def _nearest(connection: Connection, scope: Scope, vector: NDArray[np.float32], *, exact: bool) -> list[float]:
+    """Scores of the ten nearest chunks, best first; each copy of a text is one, for which no search goes on."""
+    request = SearchRequest(mode="dense", vector=vector, text="", top_k=10, exact=exact, copies=True)
+    return [row.score for row in search_chunks(connection, scope, request)]
+
+
+def _as_near(scores: Sequence[float], exact: Sequence[float]) -> int:
+    """How many are as near as the last of the exact ones: of chunks that are equally near it does not matter which."""
+    return sum(score >= exact[-1] - _ROUNDING for score in scores) if exact else 0
 
 
 def _keep_tuned(database: Database, built: BuiltProfile, report: RecallReport, *, measured: bool) -> None:

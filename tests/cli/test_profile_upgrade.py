@@ -10,7 +10,7 @@ import pytest
 from tests.support.command_line import Rag
 
 _NUMBERS = count(1)
-WORDS = "--provider hash --model hash --dimensions 16 --terms 1"
+WORDS = "--provider hash --model hash --dimensions 128 --index-storage bit --terms 1"
 
 
 @pytest.fixture
