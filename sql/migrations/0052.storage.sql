@@ -1,4 +1,4 @@
--- depends: 0050.near-words
+-- depends: 0054.partition-owners
 
 -- How an index keeps the vectors of a profile: whole (vector), with halves of their digits (halfvec), or as one bit for
 -- each dimension (bit). What it finds is put in order by the whole vectors of the table: scores are the true ones, and
