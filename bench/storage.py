@@ -260,12 +260,14 @@ def show_options(results: Mapping[tuple[str, str], Mapping[Storage, Measured]]) 
 
 
 def lost(results: Mapping[tuple[str, str], Mapping[Storage, Measured]], storage: Storage, half: int) -> float:
-    """The most recall@10 that a storage loses to `vector` on a half of the queries, of any collection, by any model."""
-    return max(
+    """The recall@10 that a storage loses to `vector` on a half of the queries, in the mean of collections and models:
+    two graphs over the same vectors differ by up to .01 on 100 queries, either way."""
+    differences = [
         done["vector"].halves[half].recall - done[storage].halves[half].recall
         for done in results.values()
         if storage in done
-    )
+    ]
+    return sum(differences) / len(differences)
 
 
 def main() -> None:
