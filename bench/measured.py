@@ -35,6 +35,8 @@ class Ingested:
         process_mib: the largest resident set of the process that was started, as the kernel counts it.
         tree_mib: the largest sum, over that process and its children at one moment, of their own share of memory
             (proportional set size, looked at five times a second). Postgres is none of them.
+        processor_seconds: what the process and its children have used, Dagster's start included, which does not depend
+            on what else the machine does; Postgres is none of them.
         stages: seconds of each step, as Dagster's log has them.
     """
 
@@ -43,6 +45,7 @@ class Ingested:
     startup_seconds: float
     process_mib: float
     tree_mib: float
+    processor_seconds: float
     stages: dict[str, float] = field(default_factory=dict)
 
     @property
@@ -74,6 +77,7 @@ def ingest(roots: Sequence[Path], tenant: str, bot: str, profile: str) -> Ingest
         answer["startup_seconds"],
         usage.ru_maxrss / 1024,
         peak[0] / (1 << 20),
+        usage.ru_utime + usage.ru_stime,
         stage_seconds(answer["run_ids"]),
     )
 

@@ -79,7 +79,7 @@ def questions_of(folder: Path, most: int) -> list[Question]:
 
 def measure_ingest(results: Results, folder: Path, size: int, profile: str) -> dict[str, Any]:
     """Ingest the first chunks into a tenant that holds nothing yet."""
-    what, tenant = f"ingest {size}", f"scale-{size}"
+    what, tenant = f"ingest {size}", _tenant(size)
     known = results.get(what)
     if known is None:
         _erase(tenant)
@@ -89,20 +89,26 @@ def measure_ingest(results: Results, folder: Path, size: int, profile: str) -> d
     stages = ", ".join(f"{name} {known['stages'].get(name, 0):.1f}" for name in STAGES)
     print(
         f"{size:>9,}: {known['chunks']:,} chunks in {known['seconds']:.1f} s, {known['chunks_per_s']:.0f} chunks/s; "
-        f"peak {known['process_mib']:.0f} MiB, with its children {known['tree_mib']:.0f}; seconds: {stages}",
+        f"{known['processor_seconds']:.1f} s of processor time; peak {known['process_mib']:.0f} MiB, with its children "
+        f"{known['tree_mib']:.0f}; seconds: {stages}",
         flush=True,
     )
     return known
 
 
-def _erase(tenant: str) -> None:
+def _tenant(size: int) -> str:
+    return f"scale-{size:09}"  # none begins like another
+
+
+def _erase(prefix: str) -> None:
+    """Take away the tenants whose keys begin so."""
     from rag_assets.store.database import Database
     from rag_assets.store.tenants import list_tenants
 
     database = Database.from_settings()
-    known = tenant in list_tenants(database)
+    known = [tenant for tenant in list_tenants(database) if tenant.startswith(prefix)]
     database.close()
-    if known:
+    for tenant in known:
         rag("erase", "--tenant", tenant, "--yes")
 
 
@@ -113,7 +119,7 @@ def measure_search(results: Results, questions: Sequence[Question], size: int, p
     from rag_assets.store.database import Database
 
     database = Database.from_settings()
-    scope = open_scope(database, f"scale-{size}", BOT, profile)
+    scope = open_scope(database, _tenant(size), BOT, profile)
     for mode in MODES:
         retriever = RETRIEVERS[mode](database)
         for kind in KINDS:
@@ -141,17 +147,16 @@ def measure_search(results: Results, questions: Sequence[Question], size: int, p
 @contextmanager
 def ingesting(folder: Path, profile: str) -> Iterator[None]:
     """Another tenant is ingested beside, and once it is done the next; the first has begun to write."""
+    _erase("beside-")  # of a run that was stopped
     root = prefix(folder, _BESIDE_CHUNKS, HOME / "scale" / "beside")
     done, begun = Event(), Event()
-    used: list[str] = []
 
     def work() -> None:
         number = 0
         while not done.is_set():
-            used.append(f"beside-{os.getpid()}-{number}")
-            number += 1
             begun.set()
-            ingest([root], used[-1], BOT, profile)
+            ingest([root], f"beside-{os.getpid()}-{number}", BOT, profile)
+            number += 1
 
     worker = Thread(target=work)
     worker.start()
@@ -162,8 +167,7 @@ def ingesting(folder: Path, profile: str) -> Iterator[None]:
     finally:
         done.set()
         worker.join()
-        for tenant in used:
-            _erase(tenant)
+        _erase("beside-")
 
 
 def _summary(results: Results, sizes: Sequence[int]) -> None:
