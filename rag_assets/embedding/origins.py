@@ -40,7 +40,7 @@ def origin_of(provider: str, model: str, base_url: str | None) -> Origin | None:
     """The origin of what a provider makes now, on this machine; None where the specification says it all."""
     if provider in _VARIABLES:
         return None if base_url is not None else _address(_VARIABLES[provider])
-    if provider == "sentence-transformers":
+    if provider in ("sentence-transformers", "onnx"):
         return _files(model)
     return None
 
@@ -62,8 +62,16 @@ def names_folder(model: str) -> bool:
     return bool(_PATH.match(model)) or not _HUB_NAME.fullmatch(model)
 
 
+def model_folder(model: str) -> Path:
+    """The folder of a model that is one, or a file `.onnx` in one; in the hub's layout such files lie in `onnx/`."""
+    path = Path(model).expanduser()
+    if path.suffix != ".onnx":
+        return path
+    return path.parent.parent if path.parent.name == "onnx" else path.parent
+
+
 def _files(model: str) -> Origin | None:
-    folder = Path(model).expanduser()
+    folder = model_folder(model)
     if not names_folder(model) or not folder.is_dir():
         return None  # a model of the hub, whose files do not change under its name
     found = sorted(path for path in folder.rglob("*") if path.is_file() and not _is_hidden(path, folder))

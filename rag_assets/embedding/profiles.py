@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from rag_assets.chunking import ChunkingSpec
-from rag_assets.embedding.models import ModelInfo, model_info
+from rag_assets.embedding.models import MINILM_INT8, ModelInfo, model_info
 from rag_assets.embedding.origins import Origin, origin_of
 from rag_assets.errors import InvalidProfile
 from rag_assets.faults import faults_of
@@ -345,6 +345,8 @@ def _static(dimensions: int) -> EmbeddingProfile:
 
 DEFAULT_PROFILE = "static-256"  # of a bot that has none
 
+_MINILM = make_profile(name="minilm", provider="onnx", model=MINILM_INT8, dimensions=384)  # with the extra `onnx`
+
 BUILTIN_PROFILES: dict[str, EmbeddingProfile] = {
-    profile.name: profile for profile in (_static(64), _static(128), _static(256))
+    profile.name: profile for profile in (_static(64), _static(128), _static(256), _MINILM)
 }

@@ -13,6 +13,7 @@ _MODULES = {
     "wordllama": "rag_assets.embedding.providers.wordllama",
     "hash": "rag_assets.embedding.providers.hashing",
     "sentence-transformers": "rag_assets.embedding.providers.local",
+    "onnx": "rag_assets.embedding.providers.onnx",
     "openai-compatible": "rag_assets.embedding.providers.openai",
     "google": "rag_assets.embedding.providers.google",
 }
@@ -54,6 +55,11 @@ def _build(profile: EmbeddingProfile) -> Embedder:
     module = _MODULES.get(profile.provider)
     if module is None:
         raise InvalidProfile(f"no embedder for provider {profile.provider!r}: known are {', '.join(_MODULES)}")
+    if missing := profile.model_info.missing_packages():
+        raise EmbeddingError(
+            f"profile {profile.name!r}: {profile.provider}/{profile.model} needs what is not installed here: "
+            f"pip install {' '.join(missing)}"
+        )
     embedder: Embedder = import_module(module).build(profile)
     return embedder
 

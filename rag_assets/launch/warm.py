@@ -22,5 +22,7 @@ __all__ = ["defs"]
 sa.create_engine("postgresql+psycopg2://")  # SQLAlchemy loads the driver with the first engine
 pa.array([0.0])  # Arrow looks for pandas at the first array
 for _profile in BUILTIN_PROFILES.values():
+    if not _profile.model_info.ships:
+        continue  # a transformer takes 0.3 GB, which only the runs that use it are to pay
     with suppress(EmbeddingError):  # its files are missing: the run that needs them says so
         embedder_for(_profile)

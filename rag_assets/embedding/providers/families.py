@@ -7,6 +7,7 @@ follows the model cards. A profile's `task_instruction` comes before it, for eac
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -58,6 +59,12 @@ def _last_part(model: str) -> str:
     # In the hub's cache a model lies at models--intfloat--e5-base-v2/snapshots/<revision>.
     path = re.sub(r"/snapshots/[0-9a-f]{40}/?$", "", model.replace("\\", "/").rstrip("/"))
     return re.split(r"/|--", path)[-1].lower()
+
+
+def shipped_prefixes(prompts: Mapping[str, str | None]) -> Prefixes:
+    """The prefixes among the prompts that a model ships by their names, as sentence-transformers keeps them."""
+    documents = (prompts.get(name) for name in ("document", "passage", "corpus"))
+    return Prefixes(prompts.get("query") or "", next((text for text in documents if text), ""))
 
 
 def prefixes_of(profile: EmbeddingProfile, shipped: Prefixes = _NONE) -> Prefixes:

@@ -25,9 +25,9 @@ from rag_assets.chunking.plain import read_as_text
 from rag_assets.embedding.check import check_texts
 from rag_assets.embedding.profiles import EmbeddingProfile
 from rag_assets.embedding.protocol import NOBODY, Caller, Embedded, Embedder, Usage
-from rag_assets.embedding.providers.families import Prefixes, prefixes_of
+from rag_assets.embedding.providers.families import prefixes_of, shipped_prefixes
 from rag_assets.embedding.providers.local_weights import find_model
-from rag_assets.embedding.providers.windows import TokenWindows, mean_of_windows
+from rag_assets.embedding.providers.windows import TokenWindows, check_room, mean_of_windows
 from rag_assets.errors import EmbeddingError, InvalidProfile, UsageError
 from rag_assets.settings import load_settings
 
@@ -67,10 +67,10 @@ class LocalEmbedder:
                 f"profile {profile.name!r}: {profile.model} makes vectors of {self._loaded.dimensions} dimensions, "
                 f"not {profile.dimensions}"
             )
-        self._prefixes = prefixes_of(profile, _shipped_prefixes(self._loaded.model))
+        self._prefixes = prefixes_of(profile, shipped_prefixes(self._loaded.model.prompts))
         limit = _window_limit(self._loaded.model, profile.options.max_input_tokens)
         self._windows = TokenWindows(self._loaded.tokenizer, limit)
-        _check_room(profile, self._windows, self._prefixes)
+        check_room(profile, self._windows, self._prefixes)
 
     def embed_documents(self, texts: Sequence[str], caller: Caller = NOBODY) -> Embedded:
         """See `Embedder.embed_documents`; tokens are those that the model read, prefixes included."""
@@ -110,24 +110,11 @@ class LocalEmbedder:
         return answer
 
 
-def _shipped_prefixes(model: SentenceTransformer) -> Prefixes:
-    shipped = model.prompts
-    documents = (shipped.get(name) for name in ("document", "passage", "corpus"))
-    return Prefixes(shipped.get("query") or "", next((text for text in documents if text), ""))
-
-
 def _window_limit(model: SentenceTransformer, chosen: int | None) -> int | None:
     # A tokenizer without a limit says so with infinity or 1e30.
     own = model.max_seq_length
     limits = [int(limit) for limit in (own, chosen) if limit and isfinite(limit) and limit < 1e9]
     return min(limits, default=None)
-
-
-def _check_room(profile: EmbeddingProfile, windows: TokenWindows, prefixes: Prefixes) -> None:
-    for prefix in (prefixes.query, prefixes.document):
-        room = windows.room(prefix)
-        if room is not None and room < 1:
-            raise InvalidProfile(f"profile {profile.name!r}: a prefix fills the whole window of {profile.model}")
 
 
 @cache

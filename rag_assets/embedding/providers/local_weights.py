@@ -40,6 +40,15 @@ def find_model(name: str, construct: Callable[[str, bool], _Model], kind: str = 
             return construct(str(folder), True)
         except OSError as error:  # it lacks a file, or one is damaged
             raise EmbeddingError(f"{name} could not be loaded from {folder}: {_first_line(error)}") from error
+    return from_hub(name, construct, kind)
+
+
+def from_hub(name: str, construct: Callable[[str, bool], _Model], kind: str = "embedding model") -> _Model:
+    """The model of a hub id, by `construct(name, local_only)`: from the hub's cache, else from the hub.
+
+    Raises:
+        ProviderRefused: see `find_model`.
+    """
     try:
         return construct(name, True)
     except OSError:  # what transformers raises for a model that the cache lacks, or has a part of

@@ -10,6 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rag_assets.embedding.check import checked
+from rag_assets.embedding.profiles import EmbeddingProfile
+from rag_assets.embedding.providers.families import Prefixes
+from rag_assets.errors import InvalidProfile
 from rag_assets.printing import counted
 
 if TYPE_CHECKING:
@@ -123,6 +126,18 @@ class TokenWindows:
             else:
                 windows.append(Window(part, tokens))
         return windows
+
+
+def check_room(profile: EmbeddingProfile, windows: TokenWindows, prefixes: Prefixes) -> None:
+    """See that beside a profile's prefixes there is room for texts.
+
+    Raises:
+        InvalidProfile: there is none.
+    """
+    for prefix in (prefixes.query, prefixes.document):
+        room = windows.room(prefix)
+        if room is not None and room < 1:
+            raise InvalidProfile(f"profile {profile.name!r}: a prefix fills the whole window of {profile.model}")
 
 
 def _parts(text: str, encoding: Encoding, room: int) -> list[str]:

@@ -112,7 +112,7 @@ def test_after_its_time_it_asks_nothing_more(server: OpenAIServer) -> None:
 @pytest.mark.parametrize(
     ("profile", "error"),
     [
-        ("minilm", InvalidArgument),
+        ("mini-lm", InvalidArgument),
         (7, InvalidArgument),
         ({"provider": "wordllama"}, InvalidProfile),
         ({"provider": "wordllama", "model": "l2_supercat_256", "dimensions": 7}, InvalidProfile),
