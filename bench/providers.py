@@ -200,8 +200,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["minilm", "e5", "onnx"])
     parser.add_argument("--data", type=Path, required=True, help="folder that holds scifact/ and xquad-multi/")
+    parser.add_argument("--every", type=int, default=1, metavar="N", help="onnx: one of N abstracts without a label")
     options = parser.parse_args()
-    {"minilm": minilm, "e5": e5, "onnx": onnx_beside_torch}[options.what](options.data)
+    if options.what == "onnx":
+        onnx_beside_torch(options.data, options.every)
+    else:
+        {"minilm": minilm, "e5": e5}[options.what](options.data)
 
 
 if __name__ == "__main__":

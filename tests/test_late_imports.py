@@ -29,6 +29,8 @@ LATE = {
     ("rag_assets/embedding/providers/local.py", "torch"): EXTRA,
     ("rag_assets/embedding/providers/local.py", "transformers.utils"): EXTRA,
     ("rag_assets/embedding/providers/local_weights.py", "huggingface_hub"): "0.14 s where the model is here already",
+    ("rag_assets/embedding/providers/onnx_hub.py", "huggingface_hub"): "0.14 s where the model is no one of the hub",
+    ("rag_assets/embedding/providers/onnx_session.py", "onnxruntime"): EXTRA,
     ("rag_assets/ingest/__init__.py", "rag_assets.ingest.run"): "its modules import the package",
     ("rag_assets/observing/searches.py", "opentelemetry.trace"): TELEMETRY,
     ("rag_assets/observing/started.py", "opentelemetry.exporter.otlp.proto.http.metric_exporter"): EXTRA,

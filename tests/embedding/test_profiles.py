@@ -202,10 +202,11 @@ def test_exact_never_builds_an_index_and_hnsw_always_does() -> None:
     assert IndexSpec(kind="hnsw").builds_hnsw(0, 256)
 
 
-def test_the_built_in_profiles_differ_in_dimensions_alone() -> None:
+def test_the_built_in_profiles_differ_in_model_and_dimensions_alone() -> None:
     assert {name: p.dimensions for name, p in BUILTIN_PROFILES.items()} == {
         "static-64": 64,
         "static-128": 128,
         "static-256": 256,
+        "minilm": 384,
     }
     assert {(p.chunking.size, p.chunking.overlap) for p in BUILTIN_PROFILES.values()} == {(1200, 150)}
