@@ -28,7 +28,7 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	@touch $(STAMP)
 
-# Local models, and the two that the tests run. torch comes first and alone: where pip finds a CPU build of the pinned
+# Local models, and those that the tests run. torch comes first and alone: where pip finds a CPU build of the pinned
 # version (PIP_FIND_LINKS, PIP_EXTRA_INDEX_URL) it takes that one; PyPI's for Linux is a CUDA build of several GB.
 install-local: $(LOCAL_STAMP)
 
