@@ -18,13 +18,14 @@ from rag_assets.addresses import AddressFault, database_address, http_address, s
 from rag_assets.errors import UsageError
 from rag_assets.homes import usable_home, usual_home
 from rag_assets.settings_page import Variable, described, page_of, strangers, variable_of
-from rag_assets.settings_providers import ProviderSettings
 from rag_assets.settings_scope import SIGNING, ScopeSettings
 from rag_assets.settings_serve import SERVING, ServeSettings
 from rag_assets.settings_values import (
+    BATCHES,
     OBSERVING,
     PARSING,
     PLACES,
+    PROVIDERS,
     RUNNING,
     WEB,
     Flag,
@@ -49,12 +50,14 @@ class _Environment(PydanticBaseSettingsSource):
         return {name: value for value, name, _ in values if value is not None}
 
 
-class Settings(ProviderSettings, ScopeSettings, ServeSettings, BaseSettings):
+class Settings(ScopeSettings, ServeSettings, BaseSettings):
     """What the environment says, and defaults for the rest. `load_settings` makes one.
 
     Attributes with a meaning beyond their variable's:
         database_url: None for the embedded PostgreSQL under `home`.
         embedding_pool: None for 16, unless the pool was given other slots on the instance.
+        gemini_api_key, google_api_key, openai_api_key: for `rag config`. Who sends a key reads it at that moment, from
+            the variable that the profile says (`read_variable`).
     """
 
     model_config = SettingsConfigDict(frozen=True, populate_by_name=True, hide_input_in_errors=True)
@@ -109,6 +112,75 @@ class Settings(ProviderSettings, ScopeSettings, ServeSettings, BaseSettings):
         "Database of Dagster's own records, as `postgresql+psycopg2://…`",
         unset="`<name>_dagster` beside `DATABASE_URL`, or `dagster` on the embedded server",
         repr=False,
+    )
+
+    gemini_api_key: SecretStr | None = row(
+        "GEMINI_API_KEY", None, PROVIDERS, "Key for Google's models, unless a profile names another variable"
+    )
+    google_api_key: SecretStr | None = row(
+        "GOOGLE_API_KEY", None, PROVIDERS, "The same, where `GEMINI_API_KEY` is not set"
+    )
+    google_gemini_base_url: Annotated[str, address(http_address)] = row(
+        "GOOGLE_GEMINI_BASE_URL",
+        "https://generativelanguage.googleapis.com",
+        PROVIDERS,
+        "Address of Google's API",
+        repr=False,
+    )
+    openai_api_key: SecretStr | None = row(
+        "OPENAI_API_KEY",
+        None,
+        PROVIDERS,
+        "Key for OpenAI, or for the server that `OPENAI_BASE_URL` names; never sent to another that a profile names",
+    )
+    openai_base_url: Annotated[str, address(http_address)] = row(
+        "OPENAI_BASE_URL",
+        "https://api.openai.com/v1",
+        PROVIDERS,
+        "Address of an OpenAI-compatible server, with its `/v1`, for profiles that name none",
+        repr=False,
+    )
+    provider_wait_s: float = row(
+        "RAG_PROVIDER_WAIT_S",
+        600.0,
+        PROVIDERS,
+        "Seconds that an ingest goes on asking a provider that fails",
+        gt=0,
+        le=600,
+    )
+    sensor_provider_wait_s: float = row(
+        "RAG_SENSOR_PROVIDER_WAIT_S",
+        20.0,
+        PROVIDERS,
+        "The same for runs that sensors and schedules start",
+        gt=0,
+        le=600,
+    )
+    device: str = row(
+        "RAG_DEVICE",
+        "auto",
+        PROVIDERS,
+        "Where local models run; `auto` takes a GPU if there is one",
+        pattern=r"^(auto|cpu|cuda|mps)(:\d+)?$",
+        allowed="auto, cpu, cuda, cuda:N or mps",
+    )
+    onnx_threads: int | None = row(
+        "RAG_ONNX_THREADS", None, PROVIDERS, "Processors for ONNX models in a process", unset="all that it has", ge=1
+    )
+
+    batch_min_items: int = row(
+        "RAG_BATCH_MIN_ITEMS", 200, BATCHES, "Fewer missing texts than this are embedded at once", ge=1
+    )
+    batch_job_items: int = row(
+        "RAG_BATCH_JOB_ITEMS", 1000, BATCHES, "Texts of one job; in larger ones, results were seen to be mixed up", ge=1
+    )
+    batch_tokens: int = row(
+        "RAG_BATCH_TOKENS",
+        500_000,
+        BATCHES,
+        "Estimated tokens under way in all tenants' jobs of one model and key; Google allows 500,000, five or ten "
+        "million, by the account's tier",
+        ge=1,
     )
 
     parse_seconds: float = row(
@@ -301,7 +373,7 @@ def _said(variable: Variable, reason: object) -> str:
 def variables() -> list[Variable]:
     """The table, group by group."""
     every = [described(name, field) for name, field in Settings.model_fields.items()]
-    parts = (PLACES, "", SIGNING, SERVING)  # those made apart come before the others by themselves
+    parts = ("", SIGNING, SERVING)  # made apart, and the last
     return sorted(every, key=lambda variable: parts.index(variable.group if variable.group in parts else ""))
 
 

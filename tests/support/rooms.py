@@ -32,7 +32,6 @@ GROUND = {
     "progress",
     "settings",
     "settings_page",
-    "settings_providers",
     "settings_scope",
     "settings_serve",
     "settings_values",
