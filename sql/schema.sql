@@ -38,11 +38,13 @@ ALTER DOMAIN rag.key OWNER TO rag_owner;
 
 CREATE TYPE rag.lexical_query AS (
 	every_term tsquery,
-	essential tsquery,
 	weights public.sparsevec,
 	best_possible double precision,
-	best_without_essential double precision,
-	unknown text[]
+	unknown text[],
+	words text[],
+	word_weights double precision[],
+	word_chunks double precision[],
+	chunks double precision
 );
 
 ALTER TYPE rag.lexical_query OWNER TO rag_owner;
@@ -152,47 +154,48 @@ $$;
 ALTER FUNCTION rag.analyse_graph_query(profile rag.embedding_profiles, query_text text) OWNER TO rag_search;
 
 CREATE FUNCTION rag.analyse_query(profile_id bigint, config regconfig, query_text text, near rag.near_word[] DEFAULT '{}'::rag.near_word[]) RETURNS rag.lexical_query
-    LANGUAGE sql STABLE
+    LANGUAGE plpgsql STABLE
     AS $$
+#variable_conflict use_column
+DECLARE
+    meaning rag.lexical_query;
+BEGIN
     WITH asked AS (
-        SELECT q.lexeme, cardinality(q.positions) AS times, coalesce(s.chunk_count, 0) AS df,
-               greatest(i.chunks_at_statistics, s.chunk_count, 1) AS chunks
+        SELECT q.lexeme, cardinality(q.positions) AS times,
+               coalesce((SELECT s.chunk_count FROM rag.lexeme_stats s
+                         WHERE s.embedding_profile_id = profile_id AND s.lexeme = q.lexeme), 0) AS df
         FROM unnest(to_tsvector(config, query_text)) q
-        LEFT JOIN rag.lexeme_stats s ON s.embedding_profile_id = profile_id AND s.lexeme = q.lexeme
-        LEFT JOIN rag.index_state i ON i.embedding_profile_id = profile_id
     ), meant AS (
-        SELECT a.lexeme, a.times, a.chunks, a.df = 0 AS is_unknown, 1.0 AS share,
+        SELECT a.lexeme, a.times, a.df = 0 AS is_unknown, 1.0 AS share, a.df AS held,
                coalesce((SELECT min(n.chunk_count) FROM unnest(near) n WHERE n.asked = a.lexeme), a.df) AS df
         FROM asked a
         UNION ALL
-        SELECT n.lexeme, max(a.times), max(a.chunks), false, 0.7, max(n.chunk_count)
+        SELECT n.lexeme, max(a.times), false, 0.7, max(n.chunk_count), max(n.chunk_count)
         FROM unnest(near) n JOIN asked a ON a.lexeme = n.asked
         WHERE n.lexeme NOT IN (SELECT lexeme FROM asked)
         GROUP BY n.lexeme
+    ), counted AS (
+        SELECT greatest((SELECT i.chunks_at_statistics FROM rag.index_state i WHERE i.embedding_profile_id = profile_id),
+                        (SELECT max(df) FROM meant), 1)::float8 AS chunks
     ), terms AS (
-        SELECT lexeme, is_unknown, share * times * ln(1 + (chunks - df + 0.5) / (df + 0.5)) AS weight,
-               df > 0.02 * chunks AS frequent
-        FROM meant
+        SELECT lexeme, is_unknown, held, chunks, share * times * ln(1 + (chunks - df + 0.5) / (df + 0.5)) AS weight,
+               '''' || replace(replace(lexeme, '\', '\\'), '''', '''''') || '''' AS quoted
+        FROM meant, counted
         ORDER BY weight DESC, lexeme
         LIMIT 1000
-    ), split AS (
-        SELECT *,
-               '''' || replace(replace(lexeme, '\', '\\'), '''', '''''') || '''' AS quoted,
-               frequent AND 2.2 * sum(weight) FILTER (WHERE frequent) OVER (ORDER BY weight, lexeme)
-                   <= 0.5 * 2.2 * max(weight) OVER () AS skipped
-        FROM terms
     )
-    SELECT ROW(
-        string_agg(quoted, ' | ')::tsquery,
-        string_agg(quoted, ' | ') FILTER (WHERE NOT skipped)::tsquery,
-        (SELECT ('{' || string_agg(term || ':' || weight::real, ',') || '}/1000000000')::sparsevec
-         FROM (SELECT rag.term_id(lexeme) AS term, sum(weight) AS weight FROM split GROUP BY 1) w),
-        2.2 * sum(weight),
-        coalesce(2.2 * sum(weight) FILTER (WHERE skipped), 0),
-        array_agg(lexeme) FILTER (WHERE is_unknown)
-    )::rag.lexical_query
-    FROM split
-$$;
+    SELECT string_agg(quoted, ' | ')::tsquery,
+           (SELECT ('{' || string_agg(term || ':' || weight::real, ',') || '}/1000000000')::sparsevec
+            FROM (SELECT rag.term_id(lexeme) AS term, sum(weight) AS weight FROM terms GROUP BY 1) w),
+           2.2 * sum(weight),
+           array_agg(lexeme) FILTER (WHERE is_unknown),
+           array_agg(quoted ORDER BY is_unknown DESC, weight DESC, lexeme),
+           array_agg(weight ORDER BY is_unknown DESC, weight DESC, lexeme),
+           array_agg(held ORDER BY is_unknown DESC, weight DESC, lexeme),
+           max(chunks)
+    INTO meaning FROM terms;
+    RETURN meaning;
+END $$;
 
 ALTER FUNCTION rag.analyse_query(profile_id bigint, config regconfig, query_text text, near rag.near_word[]) OWNER TO rag_search;
 
@@ -395,6 +398,57 @@ CREATE FUNCTION rag.entity_id(words tsvector, name text) RETURNS uuid
     RETURN rag.text_id(COALESCE((SELECT string_agg(w.lexeme, ' '::text ORDER BY place.place, w.lexeme) AS string_agg FROM unnest(entity_id.words) w(lexeme, positions, weights), LATERAL unnest(w.positions) place(place)), lower(name)));
 
 ALTER FUNCTION rag.entity_id(words tsvector, name text) OWNER TO rag_owner;
+
+CREATE FUNCTION rag.essential_words(query rag.lexical_query, budget double precision) RETURNS tsquery
+    LANGUAGE plpgsql STABLE
+    AS $$
+DECLARE
+    any_word float8 := (SELECT query.chunks * (1 - exp(sum(ln(greatest(1 - c / query.chunks, 1e-9)))))
+                        FROM unnest(query.word_chunks) c);
+    alone int := 0;
+    taken float8 := 0;
+    threshold float8;
+    words text[];
+BEGIN
+    IF coalesce(cardinality(query.words), 1) = 1 OR any_word <= budget THEN
+        RETURN query.every_term;
+    END IF;
+    WHILE taken + query.word_chunks[alone + 1] <= budget / 2 LOOP
+        alone := alone + 1;
+        taken := taken + query.word_chunks[alone];
+    END LOOP;
+    WITH RECURSIVE others AS (
+        SELECT place, weight, chunks, (chunks / query.chunks) ^ 0.6 AS share
+        FROM unnest(query.word_weights[alone + 1:alone + 8], query.word_chunks[alone + 1:alone + 8])
+             WITH ORDINALITY AS o (weight, chunks, place)
+    ), sets AS (
+        SELECT place, 1 AS size, weight, 0::float8 AS weight_before, chunks AS rarest, share FROM others
+        UNION ALL
+        SELECT o.place, s.size + 1, s.weight + o.weight, s.weight, least(s.rarest, o.chunks), s.share * o.share
+        FROM sets s JOIN others o ON o.place > s.place
+        WHERE s.size < 4
+    ), changes AS (
+        -- A set comes in where the threshold falls to its weight, and goes where one of its parts comes in.
+        SELECT v.threshold, v.expected, v.comes
+        FROM (SELECT *, rarest ^ 0.4 * query.chunks ^ 0.6 * share AS expected FROM sets) s
+        CROSS JOIN LATERAL (VALUES (s.weight, s.expected, true), (s.weight_before, -s.expected, false))
+            AS v (threshold, expected, comes)
+    ), totals AS (
+        SELECT c.threshold, c.comes, sum(c.expected) OVER (ORDER BY c.threshold DESC) AS expected FROM changes c
+    )
+    SELECT coalesce(min(t.threshold) FILTER (WHERE t.threshold > (
+               SELECT coalesce(max(over.threshold), 0) FROM totals over WHERE over.expected > budget - taken)),
+               CASE WHEN alone = 0 THEN max(t.threshold) END)
+    INTO threshold FROM totals t WHERE t.comes;
+    words := query.words[1:alone];
+    IF threshold IS NOT NULL THEN
+        words := words || rag.words_that_reach(
+            query.words[1:alone + 8], query.word_weights, alone + 1, threshold - 1e-9, 4);
+    END IF;
+    RETURN array_to_string(words, ' | ')::tsquery;
+END $$;
+
+ALTER FUNCTION rag.essential_words(query rag.lexical_query, budget double precision) OWNER TO rag_search;
 
 CREATE FUNCTION rag.filled_list(listed rag.candidates, is_dense boolean, profile rag.embedding_profiles, query_vector public.vector, query rag.lexical_query, depth integer, source_condition text, exact boolean, at_least integer) RETURNS rag.candidates
     LANGUAGE plpgsql STABLE
@@ -758,9 +812,13 @@ CREATE FUNCTION rag.lexical_candidates(profile rag.embedding_profiles, query rag
     SET enable_indexscan TO 'off'
     SET random_page_cost TO '1'
     SET seq_page_cost TO '1'
+    SET jit TO 'off'
+    SET max_parallel_workers_per_gather TO '0'
     AS $_$
 DECLARE
     found_rows rag.candidates;
+    budget float8 := greatest(2000, 20 * how_many);
+    words tsquery;
     statement text := format(
         'SELECT array_agg(id ORDER BY d, id), array_agg(-d / $3 ORDER BY d, id) FROM (
              SELECT c.id, c.lexical <#> $1 AS d
@@ -770,12 +828,12 @@ DECLARE
          ) best',
         profile.id, profile.tenant_id, source_condition, how_many);
 BEGIN
-    EXECUTE statement INTO found_rows USING query.weights, query.essential, query.best_possible;
-    IF query.best_without_essential > 0
-       AND (coalesce(cardinality(found_rows.ids), 0) < how_many
-            OR found_rows.scores[how_many] * query.best_possible < query.best_without_essential) THEN
-        EXECUTE statement INTO found_rows USING query.weights, query.every_term, query.best_possible;
-    END IF;
+    LOOP
+        words := rag.essential_words(query, budget);
+        EXECUTE statement INTO found_rows USING query.weights, words, query.best_possible;
+        EXIT WHEN cardinality(found_rows.ids) >= how_many OR words = query.every_term;
+        budget := 8 * budget;
+    END LOOP;
     RETURN found_rows;
 END $_$;
 
@@ -1736,6 +1794,29 @@ CREATE FUNCTION rag.who_asks(OUT tenant text, OUT bot text, OUT mark text) RETUR
 $$;
 
 ALTER FUNCTION rag.who_asks(OUT tenant text, OUT bot text, OUT mark text) OWNER TO rag_owner;
+
+CREATE FUNCTION rag.words_that_reach(words text[], weights double precision[], first integer, needed double precision, size integer) RETURNS text
+    LANGUAGE plpgsql IMMUTABLE
+    AS $$
+DECLARE
+    ways text[] := '{}';
+    beside text;
+BEGIN
+    FOR n IN first..cardinality(words) LOOP
+        IF weights[n] >= needed THEN
+            ways := ways || words[n];
+        ELSE
+            EXIT WHEN size * weights[n] < needed;
+            beside := rag.words_that_reach(words, weights, n + 1, needed - weights[n], size - 1);
+            IF beside <> '' THEN
+                ways := ways || format('%s & (%s)', words[n], beside);
+            END IF;
+        END IF;
+    END LOOP;
+    RETURN array_to_string(ways, ' | ');
+END $$;
+
+ALTER FUNCTION rag.words_that_reach(words text[], weights double precision[], first integer, needed double precision, size integer) OWNER TO rag_search;
 
 CREATE FUNCTION rag.wrong_filters(filters jsonb) RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -3218,6 +3299,8 @@ REVOKE ALL ON FUNCTION rag.dense_candidates(profile rag.embedding_profiles, quer
 REVOKE ALL ON FUNCTION rag.enqueued_tokens(my_route text) FROM PUBLIC;
 GRANT ALL ON FUNCTION rag.enqueued_tokens(my_route text) TO rag_ingest;
 
+REVOKE ALL ON FUNCTION rag.essential_words(query rag.lexical_query, budget double precision) FROM PUBLIC;
+
 REVOKE ALL ON FUNCTION rag.filled_list(listed rag.candidates, is_dense boolean, profile rag.embedding_profiles, query_vector public.vector, query rag.lexical_query, depth integer, source_condition text, exact boolean, at_least integer) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION rag.first_of_texts(profile rag.embedding_profiles, chunks uuid[], at_least integer) FROM PUBLIC;
@@ -3305,6 +3388,8 @@ GRANT ALL ON FUNCTION rag.token_of(token_hash bytea) TO rag_app;
 
 REVOKE ALL ON FUNCTION rag.triple_condition(profile rag.embedding_profiles, source_condition text) FROM PUBLIC;
 GRANT ALL ON FUNCTION rag.triple_condition(profile rag.embedding_profiles, source_condition text) TO rag_search;
+
+REVOKE ALL ON FUNCTION rag.words_that_reach(words text[], weights double precision[], first integer, needed double precision, size integer) FROM PUBLIC;
 
 GRANT ALL ON FUNCTION rag.wrong_filters(filters jsonb) TO rag_search;
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from uuid import UUID
@@ -20,6 +19,7 @@ from rag_assets.store.database import Database
 from rag_assets.store.profiles import add_spec
 from rag_assets.terms import prepare
 from tests.support.corpora import Corpus
+from tests.support.skewed import skewed_texts
 from tests.support.worlds import ingested
 
 EXAMPLES = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -121,14 +121,6 @@ def test_english_words_are_stemmed_and_stop_words_do_not_count(english: Corpus) 
     assert [row.content for row in found] == ["The pumps were being primed", "A pump and the hoses"]
 
 
-def skewed_texts(seed: int, chunks: int) -> list[str]:
-    """Word frequencies as in real text: a few words are in most chunks, most are in a few."""
-    draw = random.Random(seed)
-    vocabulary = [f"w{n}" for n in range(120)]
-    weights = [1 / rank**1.3 for rank in range(1, 121)]
-    return [" ".join(draw.choices(vocabulary, weights, k=draw.randint(1, 30))) for _ in range(chunks)]
-
-
 def brute_force(corpus: Corpus, query: str, top_k: int) -> list[tuple[UUID, float]]:
     """Every chunk of the parent table by its inner product; nothing is looked up and nothing skipped."""
     return corpus.as_superuser(
@@ -140,14 +132,7 @@ def brute_force(corpus: Corpus, query: str, top_k: int) -> list[tuple[UUID, floa
     )  # type: ignore[return-value]
 
 
-def has_skipped(corpus: Corpus, query: str) -> bool:
-    ((bound,),) = corpus.as_superuser("SELECT (rag.analyse_query({p}, 'simple', %s)).best_without_essential", query)
-    return bool(bound > 0)
-
-
-def test_skipping_frequent_words_never_changes_the_best_chunks(corpus: Corpus) -> None:
-    compared = skipped = 0
-
+def test_the_best_chunks_are_those_of_all_that_have_a_word(corpus: Corpus) -> None:
     @given(
         st.lists(
             st.sampled_from([*(f"w{n}" for n in range(12)), *(f"w{n}" for n in range(0, 120, 7)), "never"]),
@@ -158,19 +143,15 @@ def test_skipping_frequent_words_never_changes_the_best_chunks(corpus: Corpus) -
     )
     @settings(max_examples=60, deadline=None)
     def check(query: str, top_k: int) -> None:
-        nonlocal compared, skipped
         found = [(row.chunk_id, row.score) for row in corpus.words(query, top_k)]
         expected = brute_force(corpus, query, top_k)
         assert [chunk for chunk, _ in found] == [chunk for chunk, _ in expected]
         assert [score for _, score in found] == pytest.approx([score for _, score in expected], abs=1e-6)
-        compared += 1
-        skipped += has_skipped(corpus, query)
 
     for seed, chunks in ((1, 60), (2, 300), (3, 1000)):
         corpus.publish(skewed_texts(seed, chunks))
         corpus.refresh()
         check()
-    assert skipped > compared / 20, "the texts must give it something to skip"
 
 
 def test_statistics_follow_the_texts_even_where_their_number_stays_the_same(corpus: Corpus) -> None:
