@@ -1,4 +1,4 @@
--- depends: 0050.near-words
+-- depends: 0054.partition-owners
 
 -- What a search for words reads is bounded, however long the query is and however many chunks there are. Chunks with any
 -- of the words grow with the profile, and of a paragraph they are nearly all. The best of them have words that are
