@@ -37,10 +37,10 @@ import rag_assets
 from bench.common import median, show, verdict
 from rag_assets.embedding.profiles import EmbeddingProfile, make_profile
 from rag_assets.ingest.pairs import enable_pair
-from rag_assets.ingest.start import prepare
 from rag_assets.settings import load_settings
 from rag_assets.store.profiles import add_spec
 from rag_assets.store.roots import add_root
+from rag_assets.store.set_up import prepare
 from rag_assets.store.tenants import add_tenant
 
 BOT, DIMENSIONS = "help", 64

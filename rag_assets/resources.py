@@ -15,8 +15,8 @@ from typing import Any
 import dagster as dg
 from dagster._core.definitions.resource_annotation import TreatAsResourceParam
 
-from rag_assets.ingest.start import prepare
 from rag_assets.store.database import Database
+from rag_assets.store.set_up import prepare
 
 _ready: dict[str, Database] = {}
 _one_at_a_time = Lock()

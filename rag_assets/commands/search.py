@@ -19,8 +19,7 @@ from rag_assets.commands.shell import CommandResult, note, printable
 from rag_assets.documents.names import part_name
 from rag_assets.errors import ProfileNotReady, UnknownBot, UsageError
 from rag_assets.printing import counted
-from rag_assets.retrieval import Retrieval, RetrievalResult, RetrievalScope, open_scope
-from rag_assets.retrieval.files import load_retriever
+from rag_assets.retrieval import Retrieval, RetrievalResult, RetrievalScope, Retriever, open_scope
 from rag_assets.retrieval.retrievers import RETRIEVERS
 from rag_assets.store.database import Database
 from rag_assets.store.search import Mode
@@ -79,7 +78,7 @@ def search(
     filters = parse_filters(filter_ or [], since, until)
     with ready_database() as database:
         require_keys(database, tenant, bot, filters)
-        made = load_retriever(database, retriever) if retriever else RETRIEVERS[mode.value](database, copies=copies)
+        made = _retriever(database, retriever) if retriever else RETRIEVERS[mode.value](database, copies=copies)
         scope = opened(database, tenant, bot, profile, user, request_key)
         found = made.search(query, scope, k, filters)
         hints = [] if found else unknown_values(database, tenant, bot, filters)
@@ -93,6 +92,12 @@ def search(
     }
     payload = {**asked, **found.to_dict()}
     return CommandResult(payload, lambda console: show_results(console, query, name, how, found))
+
+
+def _retriever(database: Database, file: Path) -> Retriever:
+    from rag_assets.retrieval.files import load_retriever  # chat models and rerankers, of which most searches need none
+
+    return load_retriever(database, file)
 
 
 def _check(query: str, user: str | None, retriever: Path | None, copies: bool, mode: SearchMode | None) -> None:

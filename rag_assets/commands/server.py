@@ -10,12 +10,12 @@ from rich.console import Console
 from rag_assets.commands.options import Json
 from rag_assets.commands.shell import CommandResult
 from rag_assets.homes import users_home
-from rag_assets.ingest.start import set_up
 from rag_assets.printing import counted
 from rag_assets.settings import Settings, load_settings
 from rag_assets.store.database import Database, describe
 from rag_assets.store.profiles import list_specs
 from rag_assets.store.server import stop_server
+from rag_assets.store.set_up import set_up
 
 
 def up(

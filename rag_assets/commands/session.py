@@ -16,12 +16,12 @@ from rag_assets.errors import (
     did_you_mean,
 )
 from rag_assets.homes import has_database, looked_in, users_home
-from rag_assets.ingest.start import prepare
 from rag_assets.observing.query_log import QUERY_LOG
 from rag_assets.retrieval.scope import open_scope
 from rag_assets.settings import Settings, load_settings, read_variable, unknown_variables
 from rag_assets.store.database import Database, describe
 from rag_assets.store.profiles import get_spec
+from rag_assets.store.set_up import prepare
 from rag_assets.store.tenants import spaces_of
 
 _FLUSH_S = 2.0

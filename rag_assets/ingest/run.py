@@ -16,7 +16,7 @@ from rag_assets.ingest.found_weights import find_weight
 from rag_assets.ingest.publication import PublishReport, publish_chunks
 from rag_assets.ingest.roots import forget_unread
 from rag_assets.ingest.sources import SyncReport, sync_sources
-from rag_assets.ingest.start import prepare, start
+from rag_assets.ingest.start import start
 from rag_assets.ingest.visibility import Visibility, check_visibility, space_of, visible_to
 from rag_assets.keys import check_key
 from rag_assets.sources.roots import resolve_roots
@@ -30,6 +30,7 @@ from rag_assets.store.indexes import (
     tune_recall,
 )
 from rag_assets.store.profiles import add_spec
+from rag_assets.store.set_up import prepare
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What begins an ingest for a person: a database that is ready, a bot with its roots, and a profile enabled for it."""
+"""What begins an ingest for a person: a bot with its roots, and a profile enabled for it."""
 
 from __future__ import annotations
 
@@ -9,28 +9,9 @@ from typing import Any
 from rag_assets.ingest.pairs import enable_pair
 from rag_assets.ingest.roots import refuse_moves
 from rag_assets.store.database import Database
-from rag_assets.store.migrate import is_current, migrate
-from rag_assets.store.profiles import BuiltProfile, get_spec, seed_specs
+from rag_assets.store.profiles import BuiltProfile, get_spec
 from rag_assets.store.roots import add_root
 from rag_assets.store.tenants import add_tenant
-
-
-def prepare(database: Database) -> None:
-    """Set the database up unless it is there in its current schema.
-
-    Raises:
-        DatabaseUnavailable, DatabaseRefused: the server cannot be reached or must not be used.
-    """
-    if not is_current(database):
-        set_up(database)
-
-
-def set_up(database: Database) -> list[str]:
-    """Make roles and grants, apply what is missing of the schema, and offer the built-in profiles; returns the ids of
-    the migrations applied now. Safe to repeat."""
-    applied = migrate(database)
-    seed_specs(database)
-    return applied
 
 
 def remember_roots(

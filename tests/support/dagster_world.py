@@ -20,12 +20,12 @@ from rag_assets.automation.new_sources import new_sources
 from rag_assets.definitions import defs
 from rag_assets.embedding.profiles import make_profile
 from rag_assets.ingest.pairs import enable_pair
-from rag_assets.ingest.start import prepare
 from rag_assets.partitions import TENANT_TAG, ensure_partitions, pair_key
 from rag_assets.resources import Postgres
 from rag_assets.store.database import Database, ensure_database
 from rag_assets.store.profiles import add_spec
 from rag_assets.store.roots import add_root
+from rag_assets.store.set_up import prepare
 from rag_assets.store.tenants import add_tenant
 from tests.support.servers import copy_database, drop_database
 
