@@ -19,7 +19,13 @@ def is_web(uri: str) -> bool:
 def suffix(name: str) -> str:
     """Return the suffix of a file name, path or URI, in lower case with its dot, or `""`."""
     path = unquote(urlsplit(name).path) if is_web(name) else name
-    return PurePosixPath(path.replace("\\", "/")).suffix.lower()
+    path = path.replace("\\", "/")
+    last = path.rpartition("/")[2]
+    if last in ("", "."):
+        return PurePosixPath(path).suffix.lower()
+    # A path for each of 100,000 names is a fifth of a scan in which nothing has changed.
+    dot = last.rfind(".")
+    return last[dot:].lower() if 0 < dot < len(last) - 1 else ""
 
 
 def is_bare(name: str) -> bool:
