@@ -10,30 +10,27 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
-from pydantic import AfterValidator, SecretStr, ValidationError
+from pydantic import SecretStr, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from rag_assets.addresses import AddressFault, database_address, http_address, sqlalchemy_address, storage_address
+from rag_assets.addresses import AddressFault, http_address
 from rag_assets.errors import UsageError
-from rag_assets.homes import usable_home, usual_home
 from rag_assets.settings_page import Variable, described, page_of, strangers, variable_of
+from rag_assets.settings_places import PlaceSettings
 from rag_assets.settings_scope import SIGNING, ScopeSettings
 from rag_assets.settings_serve import SERVING, ServeSettings
 from rag_assets.settings_values import (
     BATCHES,
     OBSERVING,
     PARSING,
-    PLACES,
     PROVIDERS,
     RUNNING,
     WEB,
     Flag,
     Words,
     address,
-    beside_database,
     row,
-    storage_under_home,
 )
 
 _PACKAGE = Path(__file__).resolve().parent
@@ -50,69 +47,16 @@ class _Environment(PydanticBaseSettingsSource):
         return {name: value for value, name, _ in values if value is not None}
 
 
-class Settings(ScopeSettings, ServeSettings, BaseSettings):
+class Settings(PlaceSettings, ScopeSettings, ServeSettings, BaseSettings):
     """What the environment says, and defaults for the rest. `load_settings` makes one.
 
     Attributes with a meaning beyond their variable's:
-        database_url: None for the embedded PostgreSQL under `home`.
         embedding_pool: None for 16, unless the pool was given other slots on the instance.
         gemini_api_key, google_api_key, openai_api_key: for `rag config`. Who sends a key reads it at that moment, from
             the variable that the profile says (`read_variable`).
     """
 
     model_config = SettingsConfigDict(frozen=True, populate_by_name=True, hide_input_in_errors=True)
-
-    home: Annotated[Path, AfterValidator(usable_home)] = row(
-        "RAG_HOME",
-        usual_home,
-        PLACES,
-        "Where the embedded PostgreSQL server and Dagster's home lie; relative to the working folder",
-        allowed="a folder",
-        unset="`.rag` in the working folder or the nearest one above it that has one, else the user's home",
-    )
-    database_url: Annotated[str | None, address(database_address)] = row(
-        "DATABASE_URL",
-        None,
-        PLACES,
-        "PostgreSQL server with pgvector, as `postgresql://user:password@host/database`",
-        unset="an embedded server under `RAG_HOME`",
-        repr=False,
-    )
-    app_database_url: Annotated[str | None, address(database_address), AfterValidator(beside_database)] = row(
-        "RAG_APP_DATABASE_URL",
-        None,
-        PLACES,
-        "Login of its own for searches on the server of `DATABASE_URL`, which an application needs: with the role "
-        "`rag_app` and nothing else",
-        unset="`DATABASE_URL`; commands and Dagster search with it, and a library's search is refused where its "
-        "login may do more",
-        repr=False,
-    )
-    ingest_database_url: Annotated[str | None, address(database_address), AfterValidator(beside_database)] = row(
-        "RAG_INGEST_DATABASE_URL",
-        None,
-        PLACES,
-        "Login of its own for what ingest reads and writes on the server of `DATABASE_URL`: with the role `rag_ingest` "
-        "and nothing else",
-        unset="`DATABASE_URL`",
-        repr=False,
-    )
-    storage: Annotated[str, address(storage_address)] = row(
-        "RAG_STORAGE",
-        storage_under_home,
-        PLACES,
-        "Base of the Parquet files between assets; a folder or any fsspec URL, such as `s3://bucket/rag`",
-        unset="`storage` under `RAG_HOME`",
-        repr=False,
-    )
-    dagster_pg_url: Annotated[str | None, address(sqlalchemy_address)] = row(
-        "DAGSTER_PG_URL",
-        None,
-        PLACES,
-        "Database of Dagster's own records, as `postgresql+psycopg2://…`",
-        unset="`<name>_dagster` beside `DATABASE_URL`, or `dagster` on the embedded server",
-        repr=False,
-    )
 
     gemini_api_key: SecretStr | None = row(
         "GEMINI_API_KEY", None, PROVIDERS, "Key for Google's models, unless a profile names another variable"

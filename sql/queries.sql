@@ -17,6 +17,22 @@ JOIN pg_roles me ON me.rolname = w.name
 JOIN pg_roles r ON r.oid = me.oid OR (NOT me.rolsuper AND pg_has_role(me.oid, r.oid, 'MEMBER'))
 ORDER BY w.name = session_user DESC, r.oid = me.oid DESC, r.rolname
 
+-- missing_migrations --
+-- Of the migrations of this version, those that the server does not have, as the app may ask.
+SELECT m AS id FROM rag.missing_migrations(%(wanted)s) AS m
+
+-- is_replica --
+-- Whether the server follows another one.
+SELECT pg_is_in_recovery() AS is_replica
+
+-- server_standing --
+-- How far a server is: in bytes of the log that it has written, or replayed as a replica, and seconds since the last
+-- change that it replayed was made.
+SELECT pg_is_in_recovery() AS is_replica,
+       pg_wal_lsn_diff(CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_flush_lsn() END,
+                       '0/0')::bigint AS position,
+       extract(epoch FROM clock_timestamp() - pg_last_xact_replay_timestamp())::float8 AS since_s
+
 -- has_logins --
 -- Whether each of these roles has its login, which may become it.
 SELECT bool_and(l.oid IS NOT NULL AND pg_has_role(l.oid, r.name::name, 'SET'))

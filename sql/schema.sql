@@ -917,6 +917,16 @@ END $$;
 
 ALTER FUNCTION rag.meets(value jsonb, operator text, wanted jsonb) OWNER TO rag_owner;
 
+CREATE FUNCTION rag.missing_migrations(wanted text[]) RETURNS SETOF text
+    LANGUAGE sql STABLE SECURITY DEFINER
+    SET search_path TO 'rag', 'public', 'pg_temp'
+    AS $$
+    SELECT w.id FROM unnest(wanted) AS w (id)
+    WHERE NOT EXISTS (SELECT FROM rag._yoyo_migration m WHERE m.migration_id = w.id) ORDER BY 1
+$$;
+
+ALTER FUNCTION rag.missing_migrations(wanted text[]) OWNER TO rag_owner;
+
 CREATE FUNCTION rag.named_entities(profile rag.embedding_profiles, query rag.graph_query, beam integer, condition text) RETURNS rag.path[]
     LANGUAGE plpgsql STABLE
     SET enable_seqscan TO 'off'
@@ -3328,6 +3338,9 @@ GRANT SELECT ON TABLE rag.knowledge_sources TO rag_app;
 REVOKE ALL ON FUNCTION rag.lexical_candidates(profile rag.embedding_profiles, query rag.lexical_query, how_many integer, source_condition text) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION rag.listed_texts(is_dense boolean, profile rag.embedding_profiles, query_vector public.vector, query rag.lexical_query, depth integer, source_condition text, exact boolean, at_least integer) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION rag.missing_migrations(wanted text[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION rag.missing_migrations(wanted text[]) TO rag_app;
 
 REVOKE ALL ON FUNCTION rag.named_entities(profile rag.embedding_profiles, query rag.graph_query, beam integer, condition text) FROM PUBLIC;
 

@@ -182,13 +182,14 @@ def test_a_malformed_address_ends_a_command_by_its_variable_and_is_shown_by_none
     assert [piece for piece in SECRET if piece in said] == []
 
 
-def test_a_login_for_searches_alone_is_a_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", ["RAG_APP_DATABASE_URL", "RAG_SEARCH_DATABASE_URL"])
+def test_a_login_for_searches_alone_is_a_mistake(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DATABASE_URL", raising=False)
-    monkeypatch.setenv("RAG_APP_DATABASE_URL", "postgresql://user:zqxjk@host/db")
+    monkeypatch.setenv(name, "postgresql://user:zqxjk@host/db")
     kind, message = Rag().error("tenant", "list")
     assert kind == "UsageError"
-    assert message.startswith("RAG_APP_DATABASE_URL ")
+    assert message.startswith(f"{name} ")
     assert "DATABASE_URL names, which is not set" in message
     monkeypatch.setenv("DATABASE_URL", "user:zqxjk@host")
     found = Rag().json("config", code=2)["settings"]
-    assert {setting["name"] for setting in found if setting["error"]} == {"DATABASE_URL", "RAG_APP_DATABASE_URL"}
+    assert {setting["name"] for setting in found if setting["error"]} == {"DATABASE_URL", name}

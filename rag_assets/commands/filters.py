@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from rag_assets.commands.session import unless_away
 from rag_assets.errors import InvalidArgument, UsageError, alike, did_you_mean
 from rag_assets.retrieval.filters import check_filters
 from rag_assets.store.database import Database
@@ -72,9 +73,12 @@ def unknown_values(database: Database, tenant: str, bot: str, filters: Mapping[s
     asked = [(key, value) for key in _LOOKED_UP for value in filters.get(NAMES[key], ())]
     if not asked:
         return []
-    with database.work(tenant) as connection:
+    said: list[str] = []
+    known = None
+    with unless_away(database), database.work(tenant) as connection:
         known = filter_values(connection, tenant, bot)
-    said = []
+    if known is None:
+        return said
     for key, value in asked:
         values = known.get(key, [])
         if value not in values:
@@ -93,10 +97,11 @@ def require_keys(database: Database, tenant: str, bot: str, filters: Mapping[str
     asked = [key for key, wanted in filters.get("where", {}).items() if wanted.get("exists") is not False]
     if not asked:
         return
-    with database.work(tenant) as connection:
+    known = None
+    with unless_away(database), database.work(tenant) as connection:
         known = metadata_keys(connection, tenant, bot)
     for key in asked:
-        if key not in known:
+        if known is not None and key not in known:
             raise _unknown_key(key, known)
 
 

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from rag_assets.commands.filters import Filter, Since, Until, parse_filters, require_keys, unknown_values
 from rag_assets.commands.options import Bot, Json, RetrieverFile, SearchMode, Tenant, key
-from rag_assets.commands.session import check_names, ready_database
+from rag_assets.commands.session import check_names, searched_database
 from rag_assets.commands.shell import CommandResult, note, printable
 from rag_assets.documents.names import part_name
 from rag_assets.errors import ProfileNotReady, UnknownBot, UsageError
@@ -76,7 +76,7 @@ def search(
     _check(query, user, retriever, copies, mode)
     mode = mode or SearchMode.hybrid
     filters = parse_filters(filter_ or [], since, until)
-    with ready_database() as database:
+    with searched_database() as database:
         require_keys(database, tenant, bot, filters)
         made = _retriever(database, retriever) if retriever else RETRIEVERS[mode.value](database, copies=copies)
         scope = opened(database, tenant, bot, profile, user, request_key)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 
 from rag_assets.commands.shell import note
 from rag_assets.errors import (
     DatabaseFailed,
     DatabaseRefused,
+    DatabaseUnavailable,
     ProfileNotReady,
     UnknownBot,
     UnknownTenant,
@@ -33,11 +34,16 @@ def check_names(database: Database, tenant: str, bot: str | None = None, *profil
     Raises:
         UnknownTenant, UnknownBot, UnknownProfile: with the names that look like it.
     """
-    with database.work(tenant) as connection:
+    with unless_away(database), database.work(tenant) as connection:
         spaces_of(connection, tenant, bot)
         for profile in profiles:
             if profile is not None:
                 get_spec(connection, profile)
+
+
+def unless_away(database: Database) -> AbstractContextManager[None]:
+    """Around what the primary alone can tell, which a search on its replica does without where it is away."""
+    return suppress(DatabaseUnavailable) if database.search_url else nullcontext()
 
 
 @contextmanager
@@ -53,9 +59,7 @@ def ready_database(settings: Settings | None = None, *, makes_home: bool = False
         DatabaseUnavailable, DatabaseRefused: the server cannot be used.
     """
     settings = settings or load_settings()
-    for name, meant in unknown_variables().items():
-        if meant is not None:  # others may be an application's own
-            note(unknown_variable(name, meant), "yellow")
+    _tell_unknown_variables()
     if settings.database_url is None and not makes_home and not has_database(settings.home):
         raise _no_home(settings)
     database = Database.from_settings(settings, operator=True)
@@ -64,6 +68,28 @@ def ready_database(settings: Settings | None = None, *, makes_home: bool = False
         yield database
     except (UnknownTenant, UnknownBot) as error:
         raise type(error)(f"{error} (looked in {describe(database.url)})") from error
+    finally:
+        QUERY_LOG.flush(_FLUSH_S)
+        database.close()
+
+
+@contextmanager
+def searched_database() -> Iterator[Database]:
+    """The database of a command that searches and builds nothing: as `ready_database`, or where searches go to a
+    replica (`RAG_SEARCH_DATABASE_URL`), that one as it is, whether its primary is there or not.
+
+    Raises:
+        as `ready_database`
+    """
+    settings = load_settings()
+    if settings.search_database_url is None:
+        with ready_database(settings) as database:
+            yield database
+        return
+    _tell_unknown_variables()
+    database = Database.from_settings(settings, operator=True, on_replica=True)
+    try:
+        yield database
     finally:
         QUERY_LOG.flush(_FLUSH_S)
         database.close()
@@ -107,6 +133,12 @@ def opened_for_others(database: Database, tenant: str, bot: str, profile: str | 
 def unknown_variable(name: str, meant: str | None) -> str:
     """The warning of a variable that looks like a setting."""
     return f"Warning: {name} is set and is no setting; {did_you_mean([meant]) if meant else 'nothing here reads it'}"
+
+
+def _tell_unknown_variables() -> None:
+    for name, meant in unknown_variables().items():
+        if meant is not None:  # others may be an application's own
+            note(unknown_variable(name, meant), "yellow")
 
 
 def _no_home(settings: Settings) -> UsageError:

@@ -31,7 +31,7 @@ from rag_assets.retrieval.protocol import (
 )
 from rag_assets.retrieval.results import Retrieval
 from rag_assets.retrieval.scope import RetrievalScope
-from rag_assets.retrieval.steps import Branch, Embed, Step, Steps, Together, ask
+from rag_assets.retrieval.steps import Ask, Branch, Embed, Step, Steps, Together, ask
 from rag_assets.store.search import corpus_version
 
 _Value = TypeVar("_Value")
@@ -117,6 +117,16 @@ class _Cache(Generic[_Value]):
                 del self._of_tenant[tenant]
 
 
+@dataclass(frozen=True)
+class _Seen:
+    """What one search met: of each vector that was wanted, whether it was there; and the versions of the tenant's
+    corpus that answers were read from."""
+
+    tenant: str
+    vectors: list[bool]
+    versions: set[str | None]
+
+
 class CachedRetriever(SteppedRetriever):
     """Answers a query that it has answered before as it did then, as long as nothing has changed that could make the
     answer another one.
@@ -174,19 +184,20 @@ class CachedRetriever(SteppedRetriever):
             timings = {"embed": 0.0, "search": 0.0, "cache": took, "total": took}
             trace = (*found.trace, {"stage": "cache", "hit": True})
             return replace(found, timings_ms=timings, usage=None, trace=trace)
-        known: list[bool] = []  # of each vector that was wanted, whether it was there
-        found = yield from self._with_vectors(steps_of(self._retriever, query, scope, top_k, filters), known)
-        if row.version and found.degraded is None:
+        seen = _Seen(scope.tenant_id, [], set())
+        found = yield from self._with_vectors(steps_of(self._retriever, query, scope, top_k, filters), seen)
+        # Several replicas may answer one search, and one may be behind the other.
+        if row.version and found.degraded is None and seen.versions <= {row.version}:
             packed = pickle.dumps(found)  # a copy: whoever gets an answer may change what is in it
             self._results.put(scope.tenant_id, row.version, key, packed, len(packed))
         timings = {**found.timings_ms, "cache": took, "total": found.timings_ms.get("total", 0.0) + took}
-        vectors = {"hits": known.count(True), "misses": known.count(False)}
+        vectors = {"hits": seen.vectors.count(True), "misses": seen.vectors.count(False)}
         return replace(
             found, timings_ms=timings, trace=(*found.trace, {"stage": "cache", "hit": False, "vectors": vectors})
         )
 
-    def _with_vectors(self, steps: Steps[Any], known: list[bool]) -> Steps[Any]:
-        """The same steps, but for queries whose vectors are known."""
+    def _with_vectors(self, steps: Steps[Any], seen: _Seen) -> Steps[Any]:
+        """The same steps, but for queries whose vectors are known, and with the version of what is read."""
         answer: Any = None
         failure: Exception | None = None
         while True:
@@ -196,20 +207,25 @@ class CachedRetriever(SteppedRetriever):
                 return done.value
             answer = failure = None
             try:
-                answer = yield from self._done(step, known)
+                answer = yield from self._done(step, seen)
             except Exception as error:  # it belongs to whoever asked for the step
                 failure = error
 
-    def _done(self, step: Step, known: list[bool]) -> Steps[Any]:
+    def _done(self, step: Step, seen: _Seen) -> Steps[Any]:
         if isinstance(step, Together):
-            branches = [Branch(self._with_vectors(one.steps, known), one.limit_s) for one in step.branches]
+            branches = [Branch(self._with_vectors(one.steps, seen), one.limit_s) for one in step.branches]
             return (yield replace(step, branches=branches))
+        if isinstance(step, Ask) and step.scope.get("tenant") == seen.tenant:
+            # First, so that what is read after it is of this version or of a later one.
+            ((row,), *rows) = yield replace(step, statements=[corpus_version(seen.tenant), *step.statements])
+            seen.versions.add(row.version)
+            return rows
         if not isinstance(step, Embed):
             return (yield step)
         whose = step.caller.tenant
         key = _key(whose, step.caller.bot, step.profile.model_dump_json(), step.text)
         vector = self._vectors.get(whose, "", key)
-        known.append(vector is not None)
+        seen.vectors.append(vector is not None)
         if vector is not None:
             return Embedded(vector, _nothing_used(step.caller))
         embedded: Embedded = yield step

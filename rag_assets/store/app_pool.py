@@ -8,8 +8,10 @@ which is told apart from a server that does not answer.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
 from threading import BoundedSemaphore, Lock
 from typing import Any
 
@@ -25,6 +27,7 @@ from rag_assets.store.app_role import acheck_app_role, check_app_role
 from rag_assets.store.failures import OurAsyncConnection, OurConnection, as_ours
 from rag_assets.store.json_values import read_json_soon
 from rag_assets.store.pooler import aprepare_nothing_if_pooled, prepare_nothing_if_pooled
+from rag_assets.store.schema_version import arequire_schema, require_schema
 from rag_assets.store.statements import (
     ENTER,
     AsyncConnection,
@@ -38,7 +41,6 @@ from rag_assets.store.statements import (
 from rag_assets.store.urls import Entry
 
 _TURN_SECONDS = 30.0
-_CONNECT_SECONDS = 30
 _AGAIN: dict[str, Any] = {
     "retry": retry_if_exception_type(DatabaseUnavailable),
     "stop": stop_after_attempt(4),
@@ -48,7 +50,6 @@ _AGAIN: dict[str, Any] = {
 # A pool doubles its wait between attempts to connect, far beyond the end of an outage. So it gives up early, and the
 # next attempt of whoever waits begins anew.
 _PATIENCE: dict[str, Any] = {"timeout": 5, "reconnect_timeout": 2}
-_NAME = "rag-assets app"
 
 
 def _busy(size: int) -> DatabaseUnavailable:
@@ -64,14 +65,80 @@ def _known(vector: TypeInfo | None, what: str) -> TypeInfo:
     return vector
 
 
-class AppPool:
-    """At most `size` connections for the threads of one process. They are made when somebody searches. `checks_login`:
-    refuse a login that could leave the app's role for a stronger one. `signed`: the same scope with its signature, made
-    for each attempt, since who waits long for a turn would come with an old one."""
+@dataclass(frozen=True)
+class Lending:
+    """What connections are lent, and how.
 
-    def __init__(self, entry: Entry, size: int, checks_login: bool, signed: Callable[[Scope], Scope]) -> None:
-        self._entry, self._size, self._checks_login, self._signed = entry, size, checks_login, signed
-        self._turns = BoundedSemaphore(size)
+    Attributes:
+        size: how many at most.
+        checks_login: refuse a login that could leave the app's role for a stronger one.
+        follows: the server is a replica, whose schema may be behind this version's.
+        signed: the same scope with its signature, made for each attempt, since who waits long for a turn would come
+            with an old one.
+    """
+
+    entry: Entry
+    size: int
+    checks_login: bool
+    follows: bool
+    signed: Callable[[Scope], Scope]
+
+    @property
+    def name(self) -> str:
+        """What the pool is called in logs."""
+        return "rag-assets search" if self.follows else "rag-assets app"
+
+
+class AppPools:
+    """The connections of one login, whoever asks: those of this process's threads, and those of each event loop. Made
+    when they are first needed."""
+
+    def __init__(self, lending: Callable[[], Lending]) -> None:
+        self._lending = lending
+        self._making = Lock()
+        self._threads: AppPool | None = None
+        self._process = 0
+        self._loops: dict[asyncio.AbstractEventLoop, AsyncAppPool] = {}
+
+    def of_threads(self) -> AppPool:
+        """The pool of this process."""
+        with self._making:
+            # A forked process must not talk over its parent's connections.
+            if self._threads is None or self._process != os.getpid():
+                self._threads, self._process = AppPool(self._lending()), os.getpid()
+            return self._threads
+
+    def of_tasks(self) -> AsyncAppPool:
+        """The pool of the running event loop."""
+        loop = asyncio.get_running_loop()
+        with self._making:
+            self._loops = {other: pool for other, pool in self._loops.items() if not other.is_closed()}
+            if loop not in self._loops:
+                self._loops[loop] = AsyncAppPool(self._lending())
+            return self._loops[loop]
+
+    def close(self) -> None:
+        """Close the connections of threads; whoever asks again gets new ones."""
+        with self._making:
+            # What ended with its event loop goes; and what a parent process opened is the parent's.
+            self._loops = {loop: pool for loop, pool in self._loops.items() if not loop.is_closed()}
+            mine = self._threads if self._process == os.getpid() else None
+        if mine is not None:
+            mine.close()
+
+    async def aclose(self) -> None:
+        """Close the connections of the running event loop's tasks."""
+        pool = self._loops.get(asyncio.get_running_loop())
+        if pool is not None:
+            await pool.close()
+
+
+class AppPool:
+    """Connections for the threads of one process. They are made when somebody searches."""
+
+    def __init__(self, lending: Lending) -> None:
+        self._lending, self._entry = lending, lending.entry
+        self._turns = BoundedSemaphore(lending.size)
         self._opening = Lock()
         self._pool: ConnectionPool[Connection] | None = None
 
@@ -89,9 +156,9 @@ class AppPool:
             with as_ours(self._entry.what, self._entry.named, self._entry.hint):
                 try:
                     with self._opened().connection() as connection:
-                        return ask(connection, self._signed(scope), statements)
+                        return ask(connection, self._lending.signed(scope), statements)
                 except PoolTimeout:
-                    psycopg.connect(self._entry.url, connect_timeout=_CONNECT_SECONDS).close()  # fails with the reason
+                    psycopg.connect(self._entry.url).close()  # fails with the reason
                     raise
 
         with self._turn():
@@ -100,7 +167,7 @@ class AppPool:
     @contextmanager
     def _turn(self) -> Iterator[None]:
         if not self._turns.acquire(timeout=_TURN_SECONDS):
-            raise _busy(self._size)
+            raise _busy(self._lending.size)
         try:
             yield
         finally:
@@ -109,9 +176,11 @@ class AppPool:
     def _opened(self) -> ConnectionPool[Connection]:
         with self._opening:
             if self._pool is None:
-                with psycopg.connect(self._entry.url, connect_timeout=_CONNECT_SECONDS) as connection:
+                with psycopg.connect(self._entry.url) as connection:
                     connection.execute(ENTER, enter_values("app", {}))
-                    check_app_role(connection, login=self._checks_login)
+                    check_app_role(connection, login=self._lending.checks_login, named=self._entry.named)
+                    if self._lending.follows:
+                        require_schema(connection, self._entry.what)
                     vector = _known(TypeInfo.fetch(connection, "vector"), self._entry.what)
 
                 def configure(connection: Connection) -> None:
@@ -123,10 +192,10 @@ class AppPool:
                     self._entry.url,
                     connection_class=OurConnection,
                     min_size=1,
-                    max_size=self._size,
+                    max_size=self._lending.size,
                     configure=configure,
                     check=ConnectionPool.check_connection,
-                    name=_NAME,
+                    name=self._lending.name,
                     open=True,
                     **_PATIENCE,
                 )
@@ -143,9 +212,9 @@ class AppPool:
 class AsyncAppPool:
     """As `AppPool`, for the tasks of one event loop."""
 
-    def __init__(self, entry: Entry, size: int, checks_login: bool, signed: Callable[[Scope], Scope]) -> None:
-        self._entry, self._size, self._checks_login, self._signed = entry, size, checks_login, signed
-        self._turns = asyncio.Semaphore(size)
+    def __init__(self, lending: Lending) -> None:
+        self._lending, self._entry = lending, lending.entry
+        self._turns = asyncio.Semaphore(lending.size)
         self._opening = asyncio.Lock()
         self._pool: AsyncConnectionPool[AsyncConnection] | None = None
 
@@ -156,11 +225,9 @@ class AsyncAppPool:
             with as_ours(self._entry.what, self._entry.named, self._entry.hint):
                 try:
                     async with (await self._opened()).connection() as connection:
-                        return await aask(connection, self._signed(scope), statements)
+                        return await aask(connection, self._lending.signed(scope), statements)
                 except PoolTimeout:
-                    await (
-                        await psycopg.AsyncConnection.connect(self._entry.url, connect_timeout=_CONNECT_SECONDS)
-                    ).close()
+                    await (await psycopg.AsyncConnection.connect(self._entry.url)).close()
                     raise
 
         async with self._turn():
@@ -172,7 +239,7 @@ class AsyncAppPool:
             async with asyncio.timeout(_TURN_SECONDS):
                 await self._turns.acquire()
         except TimeoutError:
-            raise _busy(self._size) from None
+            raise _busy(self._lending.size) from None
         try:
             yield
         finally:
@@ -181,11 +248,11 @@ class AsyncAppPool:
     async def _opened(self) -> AsyncConnectionPool[AsyncConnection]:
         async with self._opening:
             if self._pool is None:
-                async with await psycopg.AsyncConnection.connect(
-                    self._entry.url, connect_timeout=_CONNECT_SECONDS
-                ) as connection:
+                async with await psycopg.AsyncConnection.connect(self._entry.url) as connection:
                     await connection.execute(ENTER, enter_values("app", {}))
-                    await acheck_app_role(connection, login=self._checks_login)
+                    await acheck_app_role(connection, login=self._lending.checks_login, named=self._entry.named)
+                    if self._lending.follows:
+                        await arequire_schema(connection, self._entry.what)
                     vector = _known(await TypeInfo.fetch(connection, "vector"), self._entry.what)
 
                 async def configure(connection: AsyncConnection) -> None:
@@ -197,9 +264,9 @@ class AsyncAppPool:
                     self._entry.url,
                     connection_class=OurAsyncConnection,
                     min_size=1,
-                    max_size=self._size,
+                    max_size=self._lending.size,
                     configure=configure,
-                    name=_NAME,
+                    name=self._lending.name,
                     check=AsyncConnectionPool.check_connection,
                     open=False,
                     **_PATIENCE,

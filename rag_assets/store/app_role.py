@@ -30,6 +30,7 @@ _OWN_LOGIN = (
     "or give {what} a login of its own, and name it in {variable}: "
     "CREATE ROLE {role}_login LOGIN PASSWORD '...' IN ROLE {role}"
 )
+_SEARCH = "RAG_SEARCH_DATABASE_URL"  # on a replica, whose roles are those of its primary
 _USES: dict[Role, tuple[str, str]] = {
     "app": ("search", "RAG_APP_DATABASE_URL"),
     "ingest": ("ingest", "RAG_INGEST_DATABASE_URL"),
@@ -59,20 +60,21 @@ class _Reachable:
         return self.role == self.who
 
 
-def check_app_role(connection: Connection, *, login: bool = True) -> None:
+def check_app_role(connection: Connection, *, login: bool = True, named: str = "") -> None:
     """Refuse to search with a login that could do more than search. Without `login`, only the current role is looked
-    at: what somebody does who holds the owner's login anyway.
+    at: what somebody does who holds the owner's login anyway. `named`: the setting that names the login, where it is
+    not the usual one.
 
     Raises:
         DatabaseRefused: says which power there is and how to take it away.
     """
-    _refuse("app", _cursor(connection).execute(query("reachable_roles"), {"login": login}).fetchall())
+    _refuse("app", _cursor(connection).execute(query("reachable_roles"), {"login": login}).fetchall(), named)
 
 
-async def acheck_app_role(connection: AsyncConnection, *, login: bool = True) -> None:
+async def acheck_app_role(connection: AsyncConnection, *, login: bool = True, named: str = "") -> None:
     """As `check_app_role`."""
     cursor = connection.cursor(row_factory=class_row(_Reachable))
-    _refuse("app", await (await cursor.execute(query("reachable_roles"), {"login": login})).fetchall())
+    _refuse("app", await (await cursor.execute(query("reachable_roles"), {"login": login})).fetchall(), named)
 
 
 def check_ingest_role(connection: Connection) -> None:
@@ -84,11 +86,12 @@ def _cursor(connection: Connection) -> psycopg.Cursor[_Reachable]:
     return connection.cursor(row_factory=class_row(_Reachable))
 
 
-def _refuse(role: Role, reachable: Sequence[_Reachable]) -> None:
+def _refuse(role: Role, reachable: Sequence[_Reachable], named: str = "") -> None:
     powers = dict(power for one in reachable for power in _powers(role, one))  # each once
     if not powers:
         return
     doing, variable = _USES.get(role, ("work", "DATABASE_URL"))
+    variable = _SEARCH if named == _SEARCH else variable
     own_login = _OWN_LOGIN.format(what={"search": "searches"}.get(doing, doing), variable=variable, role=f"rag_{role}")
     statements = "; ".join(dict.fromkeys(powers.values()))
     raise DatabaseRefused(

@@ -120,7 +120,7 @@ def alone_with_jobs(database: Database, tenant: str, model_key: str) -> Iterator
 
     The database frees the place of a process that is killed.
     """
-    with database.session("ingest") as connection:
+    with database.session("owner") as connection:  # the lock is a session's, and a pooler may stand before ingest
         connection.execute(query("lock_embedding_jobs"), {"tenant": tenant, "model_key": model_key})
         yield
 

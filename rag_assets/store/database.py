@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from threading import Lock
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import psycopg
@@ -21,7 +18,7 @@ from rag_assets.errors import DatabaseRefused, InvalidArgument
 from rag_assets.settings import Settings, load_settings
 from rag_assets.signing import DEFAULT_SECONDS, ScopeKey, parse_key, signed
 from rag_assets.store.actor import current_actor
-from rag_assets.store.app_pool import AppPool, AsyncAppPool
+from rag_assets.store.app_pool import AppPools, Lending
 from rag_assets.store.app_role import check_app_role, check_ingest_role
 from rag_assets.store.failures import OurConnection, available
 from rag_assets.store.ingest_pool import IngestPool
@@ -35,6 +32,7 @@ from rag_assets.store.statements import (
     Role,
     Scope,
     Statement,
+    are_for_primary,
     enter_values,
 )
 from rag_assets.store.statements import Connection as Connection
@@ -47,6 +45,8 @@ MIN_PGVECTOR = (0, 8, 4)  # earlier ones corrupt an HNSW graph under concurrent 
 MIN_POSTGRES = 160000  # GRANT ... WITH INHERIT FALSE, SET TRUE
 _EMBEDDED_DATABASE = "rag"
 _BUILTIN_LOCALE = psycopg.sql.SQL(" LOCALE_PROVIDER builtin BUILTIN_LOCALE 'C.UTF-8' LOCALE 'C.UTF-8'")
+_CONNECT_SECONDS = 30  # where the URL does not say
+_Login = Role | Literal["search"]
 _ENTER_SESSION = f"SELECT set_config('role', %s, false), set_config('search_path', '{SEARCH_PATH}', false)"
 
 
@@ -86,9 +86,11 @@ class Database:
         operator: bool = False,
         scope_key: str | ScopeKey | None = None,
         scope_seconds: int = DEFAULT_SECONDS,
+        search_url: str | None = None,
     ) -> None:
         """`search_connections`: how many searches reach the server at a time, from all threads of this process, and
         from all tasks of an event loop; the others wait for their turn. `ingest_url`: a login of its own for ingest.
+        `search_url`: a replica of the server, as the app; what only reads is asked there, and never here.
         `operator`: for whoever holds the owner's login anyway, at a terminal or in Dagster; without an `app_url`, their
         searches go through `url` whatever its login may do. `scope_key`: every scope is signed with it, for so many
         seconds, as `RAG_SCOPE_KEY` has it; needed where the database takes signed scopes alone, unless each scope
@@ -99,31 +101,32 @@ class Database:
         """
         self.url = checked_url(url, "url")
         self.app_url = checked_url(app_url, "app_url") if app_url else None
+        self.search_url = checked_url(search_url, "search_url") if search_url else None
         self.search_connections = _whole(search_connections)
-        given: dict[Role, str | None] = {"app": app_url, "ingest": ingest_url}
+        given: dict[_Login, str | None] = {"app": app_url, "ingest": ingest_url, "search": search_url}
         own = login_urls(self.url)
         # Each with the key in `_names` of what named it.
-        self._logins: dict[Role, tuple[str, str]] = {role: (login, "") for role, login in own.items()}
+        self._logins: dict[_Login, tuple[str, str]] = {role: (login, "") for role, login in own.items()}
         self._logins |= {role: (checked_url(its, f"{role}_url"), role) for role, its in given.items() if its}
-        self._names = {"": "RAG_HOME" if own else "url", "app": "app_url", "ingest": "ingest_url"}
+        self._names: dict[str, str] = {"": "RAG_HOME" if own else "url"}
+        self._names |= {role: f"{role}_url" for role in given}
         self._scope_key = parse_key(scope_key) if isinstance(scope_key, str) else scope_key
         self._scope_seconds = scope_seconds
         self._trusts_login = operator and self.searches_need_a_login
-        self._making = Lock()
-        self._app: AppPool | None = None
-        self._app_process = 0
-        self._async_apps: dict[asyncio.AbstractEventLoop, AsyncAppPool] = {}
-        self._ingest = IngestPool(
-            self._entry("ingest").url, lambda: self._opened(self._entry("ingest")), self._prepare_ingest
-        )
+        self._app = AppPools(lambda: self._lending("app"))
+        self._search = AppPools(lambda: self._lending("search")) if search_url else self._app
+        self._ingest = IngestPool(self._entry("ingest").url, lambda: self._opened(self._entry("ingest")), self._prepare)
         self._ingest_checked = False
         self._vector_type: TypeInfo | None = None  # asked for once; it takes four round trips
 
     @classmethod
-    def from_settings(cls, settings: Settings | None = None, *, operator: bool = False) -> Database:
+    def from_settings(
+        cls, settings: Settings | None = None, *, operator: bool = False, on_replica: bool | None = None
+    ) -> Database:
         """The server that `DATABASE_URL` names (`RAG_APP_DATABASE_URL` for searching and `RAG_INGEST_DATABASE_URL` for
         ingest, if set), else the embedded one, which is started and given its database if need be. `operator`: as of
-        the constructor.
+        the constructor. `on_replica`: searches go to `RAG_SEARCH_DATABASE_URL`, if set; by default not an operator's,
+        who looks at what was just built.
 
         Raises:
             InvalidArgument: one of these variables is no connection URL.
@@ -134,17 +137,24 @@ class Database:
         if not settings.database_url:
             url = ensure_database(start_server(settings.home), _EMBEDDED_DATABASE)
             return cls(url, scope_key=key, scope_seconds=settings.scope_seconds)
-        names = {"": "DATABASE_URL", "app": "RAG_APP_DATABASE_URL", "ingest": "RAG_INGEST_DATABASE_URL"}
-        app_url, ingest_url = settings.app_database_url, settings.ingest_database_url
+        goes = not operator if on_replica is None else on_replica
+        named = {
+            "": ("DATABASE_URL", settings.database_url),
+            "app": ("RAG_APP_DATABASE_URL", settings.app_database_url),
+            "ingest": ("RAG_INGEST_DATABASE_URL", settings.ingest_database_url),
+            "search": ("RAG_SEARCH_DATABASE_URL", settings.search_database_url if goes else None),
+        }
+        urls = {role: checked_url(url, name) for role, (name, url) in named.items() if url}
         database = cls(
-            checked_url(settings.database_url, names[""]),
-            checked_url(app_url, names["app"]) if app_url else None,
-            ingest_url=checked_url(ingest_url, names["ingest"]) if ingest_url else None,
+            urls[""],
+            urls.get("app"),
+            ingest_url=urls.get("ingest"),
             operator=operator,
             scope_key=key,
             scope_seconds=settings.scope_seconds,
+            search_url=urls.get("search"),
         )
-        database._names = names
+        database._names = {role: name for role, (name, _) in named.items()}
         return database
 
     @property
@@ -204,6 +214,18 @@ class Database:
                 self._ingest_checked = True
             yield connection
 
+    @contextmanager
+    def asking(self) -> Iterator[Connection]:
+        """A connection of its own to the primary for `statements.ask`, which enters role and scope in each transaction,
+        with the login of searches, which nobody has checked; a pooler may stand in between.
+
+        Raises:
+            DatabaseUnavailable: the server does not answer, or breaks the connection off.
+        """
+        with self._available("lost", "app"), self._opened(self._entry("app")) as connection:
+            self._prepare(connection)
+            yield connection
+
     def _check_login(self, connection: Connection, role: Role) -> None:
         if role == "app":
             check_app_role(connection, login=not self._trusts_login)
@@ -229,22 +251,31 @@ class Database:
 
     def _opened(self, entry: Entry, autocommit: bool = False) -> Connection:
         with available("cannot connect to", entry.what, entry.named, entry.hint):
-            return OurConnection.connect(entry.url, autocommit=autocommit, connect_timeout=30)
+            return OurConnection.connect(entry.url, autocommit=autocommit)
 
-    def _entry(self, role: Role | None) -> Entry:
+    def _entry(self, role: _Login | None) -> Entry:
         """The login for a role: its own, or else that of `url`."""
         own = self._logins.get(role) if role else None
         url, key = own or (self.url, "")
         named = self._names[key]
         hint = "Start it with: rag up" if named == "RAG_HOME" else f"Is it running, and is {named} right?"
-        application = f"rag-assets {role}" if role else "rag-assets"
-        return Entry(conninfo.make_conninfo(url, application_name=application), describe(url), named, hint)
+        options: dict[str, Any] = {"application_name": f"rag-assets {role}" if role else "rag-assets"}
+        if "connect_timeout" not in conninfo.conninfo_to_dict(url):
+            options["connect_timeout"] = _CONNECT_SECONDS
+        return Entry(conninfo.make_conninfo(url, **options), describe(url), named, hint)
+
+    def _lending(self, login: Literal["app", "search"]) -> Lending:
+        """A replica's login was made for searches, whoever the operator is."""
+        follows = login == "search"
+        return Lending(
+            self._entry(login), self.search_connections, follows or not self._trusts_login, follows, self.signed
+        )
 
     def _available(self, failure: str, role: Role | None) -> AbstractContextManager[None]:
         entry = self._entry(role)
         return available(failure, entry.what, entry.named, entry.hint)
 
-    def _prepare_ingest(self, connection: Connection) -> None:
+    def _prepare(self, connection: Connection) -> None:
         prepare_nothing_if_pooled(connection)
         self._register_vector(connection)
 
@@ -256,7 +287,8 @@ class Database:
         register_vector_info(connection, self._vector_type)
 
     def ask(self, scope: Scope, statements: Sequence[Statement]) -> list[list[Any]]:
-        """The rows of each statement, read as the app under `scope`, in one transaction and one round trip.
+        """The rows of each statement, read as the app under `scope`, in one transaction and one round trip: on the
+        replica, if there is one, unless a statement is for the primary.
 
         Any number of threads may ask; they share `search_connections` connections.
 
@@ -266,25 +298,14 @@ class Database:
             ScopeRefused: the database takes signed scopes alone, and this one is not signed with a key in use.
             DatabaseFailed: any other error of the database.
         """
-        with self._making:
-            # A forked process must not talk over its parent's connections.
-            if self._app is None or self._app_process != os.getpid():
-                self._app, self._app_process = AppPool(*self._app_pool()), os.getpid()
-            pool = self._app
-        return pool.ask(scope, statements)
+        return self._pools(statements).of_threads().ask(scope, statements)
 
     async def aask(self, scope: Scope, statements: Sequence[Statement]) -> list[list[Any]]:
         """As `ask`, for tasks: those of one event loop share `search_connections` connections of their own."""
-        loop = asyncio.get_running_loop()
-        with self._making:
-            self._async_apps = {other: pool for other, pool in self._async_apps.items() if not other.is_closed()}
-            pool = self._async_apps.get(loop)
-            if pool is None:
-                pool = self._async_apps[loop] = AsyncAppPool(*self._app_pool())
-        return await pool.ask(scope, statements)
+        return await self._pools(statements).of_tasks().ask(scope, statements)
 
-    def _app_pool(self) -> tuple[Entry, int, bool, Callable[[Scope], Scope]]:
-        return self._entry("app"), self.search_connections, not self._trusts_login, self.signed
+    def _pools(self, statements: Sequence[Statement]) -> AppPools:
+        return self._app if are_for_primary(statements) else self._search
 
     def signed(self, scope: Scope) -> Scope:
         """The same scope signed with this database's key, if it has one and the scope has no signature yet."""
@@ -297,18 +318,13 @@ class Database:
     def close(self) -> None:
         """Close the connections that threads share; whoever asks again gets new ones."""
         self._ingest.close()
-        with self._making:
-            # What ended with its event loop goes; and what a parent process opened is the parent's.
-            self._async_apps = {loop: pool for loop, pool in self._async_apps.items() if not loop.is_closed()}
-            mine = self._app if self._app_process == os.getpid() else None
-        if mine is not None:
-            mine.close()
+        for pools in {self._app, self._search}:
+            pools.close()
 
     async def aclose(self) -> None:
         """Close the connections that tasks of the running event loop share, and those of `close`."""
-        pool = self._async_apps.get(asyncio.get_running_loop())
-        if pool is not None:
-            await pool.close()
+        for pools in {self._app, self._search}:
+            await pools.aclose()
         self.close()
 
 

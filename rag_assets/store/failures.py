@@ -86,7 +86,14 @@ def failure_of(
         way_out = next(way for words, way in _UNSIGNED if re.search(words, said))
         return ScopeRefused(f"{what} takes signed scopes alone, and {said}: {way_out}")
     if isinstance(error, errors.ReadOnlySqlTransaction):
-        return DatabaseRefused(f"{what} is read-only ({said}); ingest into the primary server")
+        return DatabaseRefused(
+            f"{what} is read-only ({said}); what writes, such as an ingest, needs the primary server: look at {named}"
+        )
+    if isinstance(error, errors.SerializationFailure):  # none of our transactions is one that could fail to serialize
+        return DatabaseUnavailable(
+            f"{what} is a replica that cut off what it was asked, to follow its primary ({said}); where that is often, "
+            "raise its max_standby_streaming_delay, or turn hot_standby_feedback on"
+        )
     if isinstance(error, errors.QueryCanceled):  # it would be cancelled again
         return DatabaseFailed(f"{what} took longer than it allows: {said}")
     if isinstance(error, errors.InvalidCatalogName | errors.InvalidAuthorizationSpecification) or (

@@ -289,7 +289,7 @@ def tune_recall(database: Database, built: BuiltProfile, queries: int = 30) -> R
         vectors = _as_asked(_sample(connection, built, 2 * queries))
     scope = {"tenant": built.tenant, "bot": built.bot, "space": str(built.space_id), "profile": str(built.id)}
     storage = built.profile.index.storage
-    with database.session("app") as connection:
+    with database.asking() as connection:
         exact = [_nearest(connection, database.signed(scope), vector, exact=True) for vector in vectors]
         wanted = sum(map(len, exact))
         if not wanted:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import psycopg
 
 from rag_assets.errors import DatabaseRefused
@@ -18,7 +16,9 @@ from rag_assets.store.database import (
 )
 from rag_assets.store.failures import first_line
 from rag_assets.store.logins import has_logins, make_logins
+from rag_assets.store.schema_version import migrations_folder
 from rag_assets.store.sql import scalar, scalars
+from rag_assets.store.statements import ENTER, enter_values
 
 # One number for all processes that migrate; a session lock dies with its process, unlike yoyo's lock row.
 _MIGRATION_LOCK = 0x7261675F6D6967
@@ -41,7 +41,8 @@ def migrate(database: Database) -> list[str]:
             make_logins(connection)
         check_server(connection)
         applied = _apply(database.url)
-    with database.session("app") as connection:
+    with database.asking() as connection:
+        connection.execute(ENTER, enter_values("app", {}))
         check_app_role(connection, login=not database.searches_need_a_login)
     return applied
 
@@ -64,15 +65,11 @@ def _apply(url: str) -> list[str]:
     # Not `backend.lock()`: a process killed while it holds that row would stop every later one.
     backend = get_backend(sqlalchemy_url(with_role(url, "owner"), driver="psycopg"))
     try:
-        pending = backend.to_apply(read_migrations(str(_migrations())))
+        pending = backend.to_apply(read_migrations(str(migrations_folder())))
         backend.apply_migrations(pending)
         return [migration.id for migration in pending]
     finally:
         backend.connection.close()
-
-
-def _migrations() -> Path:
-    return bundled("sql") / "migrations"
 
 
 def is_current(database: Database) -> bool:
@@ -80,7 +77,7 @@ def is_current(database: Database) -> bool:
 
     Looks as the owner, who may read the list.
     """
-    wanted = {path.stem for path in _migrations().glob("*.sql")}
+    wanted = {path.stem for path in migrations_folder().glob("*.sql")}
     with database.session() as connection:
         if connection.execute("SELECT FROM pg_roles WHERE rolname = 'rag_owner'").fetchone() is None:
             return False

@@ -85,18 +85,18 @@ def push_statement(
         "most_documents": most_documents,
         "most_bytes": most_bytes,
     }
-    return Statement(query("push_document"), values)
+    return Statement(query("push_document"), values, on_primary=True)
 
 
 def delete_statement(key: str) -> Statement:
     """Deletes a document of the scope; no row where there is none."""
-    return Statement(query("delete_pushed"), {"key": key})
+    return Statement(query("delete_pushed"), {"key": key}, on_primary=True)
 
 
 def status_statement(user: str | None, key: str) -> Statement:
     """At most one `PushedRow`."""
     values = {"key": key, "file_hash": hash_uri(pushed_uri(user, key))}
-    return Statement(query("pushed_status"), values, class_row(PushedRow))
+    return Statement(query("pushed_status"), values, class_row(PushedRow), on_primary=True)
 
 
 def pushed_files(connection: Connection, root: Root) -> list[PushedFile]:

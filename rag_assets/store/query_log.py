@@ -62,17 +62,18 @@ class LoggedQuery:
 
 def adding(entries: Sequence[Mapping[str, Any]]) -> Statement:
     """Add entries; whose they are is read from the scope."""
-    return Statement(query("add_queries"), {"rows": Jsonb(list(entries))})
+    return Statement(query("add_queries"), {"rows": Jsonb(list(entries))}, on_primary=True)
 
 
 def answering(query_id: UUID, cited: Sequence[UUID]) -> Statement:
     """Note which results the answer cites; its row says whether the scope has such a query."""
-    return Statement(query("record_answer"), {"query": query_id, "cited": list(cited)})
+    return Statement(query("record_answer"), {"query": query_id, "cited": list(cited)}, on_primary=True)
 
 
 def judging(query_id: UUID, chunk_id: UUID, helpful: bool | None) -> Statement:
     """Note whether a result helped; its row says whether the scope has such a query with such a result."""
-    return Statement(query("record_feedback"), {"query": query_id, "chunk": chunk_id, "helpful": helpful})
+    values = {"query": query_id, "chunk": chunk_id, "helpful": helpful}
+    return Statement(query("record_feedback"), values, on_primary=True)
 
 
 def newest_queries(

@@ -43,18 +43,27 @@ def enter_values(role: Role, scope: Scope, actor: str = "") -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Statement:
-    """A statement with its values, and what its rows become."""
+    """A statement with its values, and what its rows become. `on_primary`: it writes, or has to see what was written a
+    moment ago, and so is no statement for a replica."""
 
     text: str
     values: Mapping[str, Any] = field(default_factory=dict)
     rows: BaseRowFactory[Any] = namedtuple_row
+    on_primary: bool = False
+
+
+def are_for_primary(statements: Sequence[Statement]) -> bool:
+    """Whether any of them is."""
+    return any(statement.on_primary for statement in statements)
 
 
 def ask(connection: Connection, scope: Scope, statements: Sequence[Statement]) -> list[list[Any]]:
     """The rows of each statement, all read as the app under `scope` in one transaction and one round trip.
 
-    Role and scope end with the transaction.
+    Role and scope end with the transaction, which cannot write unless one of the statements is for the primary.
     """
+    if connection.read_only is not (reads := not are_for_primary(statements)):
+        connection.read_only = reads
     with connection.pipeline(), connection.transaction():
         connection.execute(ENTER, enter_values("app", scope))
         cursors = [connection.cursor(row_factory=statement.rows) for statement in statements]
@@ -65,6 +74,8 @@ def ask(connection: Connection, scope: Scope, statements: Sequence[Statement]) -
 
 async def aask(connection: AsyncConnection, scope: Scope, statements: Sequence[Statement]) -> list[list[Any]]:
     """As `ask`."""
+    if connection.read_only is not (reads := not are_for_primary(statements)):
+        await connection.set_read_only(reads)
     async with connection.pipeline(), connection.transaction():
         await connection.execute(ENTER, enter_values("app", scope))
         cursors = [connection.cursor(row_factory=statement.rows) for statement in statements]

@@ -227,7 +227,7 @@ def test_each_event_loop_has_its_own_connections_and_a_closed_one_leaves_none(wo
     with ThreadPoolExecutor(3) as pool:
         assert list(pool.map(lambda _: in_loop(world, work), range(6))) == [8] * 6
     world.close()
-    assert world._async_apps == {}
+    assert world._app._loops == {}
 
 
 def test_tasks_that_wait_while_it_is_closed_leave_no_connection_behind(world: Database) -> None:

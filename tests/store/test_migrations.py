@@ -78,7 +78,7 @@ def made_by(server_url: str, last: str, folder: Path, monkeypatch: pytest.Monkey
         pending += path.read_text().partition("\n")[0].partition("depends:")[2].split()
     database = Database(ensure_database(server_url, NAME))
     with monkeypatch.context() as patch:
-        patch.setattr(module, "_migrations", lambda: folder)
+        patch.setattr(module, "migrations_folder", lambda: folder)
         migrate(database)
     return database
 

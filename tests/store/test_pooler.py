@@ -3,69 +3,31 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import pwd
-import shutil
-import socket
-import subprocess
-import time
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
 import pytest
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from rag_assets.errors import DatabaseRefused
+from evals.gate import GatePolicy
+from evals.runner import judge
+from rag_assets.embedding.profiles import IndexSpec, make_profile
+from rag_assets.errors import DatabaseRefused, DatabaseUnavailable
 from rag_assets.ingest.run import ingest
 from rag_assets.retrieval import HybridRetriever, aopen_scope, open_scope
+from rag_assets.store.batch_jobs import alone_with_jobs
 from rag_assets.store.database import Database
+from rag_assets.store.indexes import tune_recall
 from rag_assets.store.migrate import migrate
-from rag_assets.store.server_process import HERE
-from tests.support.worlds import ingested, write_files
-
-PGBOUNCER = shutil.which("pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin:/usr/local/sbin")
+from rag_assets.store.profiles import add_spec, built_profile
+from rag_assets.store.promotion import promote, roll_back
+from tests.support.labelled_world import COARSE, FINE, labelled_bot, write_collection
+from tests.support.pooler import PGBOUNCER, pgbouncer
+from tests.support.worlds import ingested, rooted, write_files
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(PGBOUNCER is None, reason="PgBouncer is not installed")]
-
-
-def _free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-        return port
-
-
-@contextmanager
-def pgbouncer(database: Database, folder: Path, mode: str) -> Iterator[Callable[[str], str]]:
-    """A pooler of two connections before the server; makes the URL of a login through it."""
-    parts, port = conninfo_to_dict(database.url), _free_port()
-    folder.mkdir()
-    (folder / "users").write_text("".join(f'"{user}" ""\n' for user in ("postgres", "searching", "ingesting")))
-    (folder / "pgbouncer.ini").write_text(
-        f"[databases]\n* = host={HERE} port={parts['port']}\n[pgbouncer]\nlisten_addr = 127.0.0.1\n"
-        f"listen_port = {port}\nunix_socket_dir =\nauth_type = trust\nauth_file = {folder}/users\npool_mode = {mode}\n"
-        "default_pool_size = 2\nmax_client_conn = 200\n"
-    )
-    command = [str(PGBOUNCER), str(folder / "pgbouncer.ini")]
-    if os.geteuid() == 0:  # it refuses to be root, and the server's socket is for root and this user
-        command += ["-u", "pgserver"]
-        os.chown(folder, *pwd.getpwnam("pgserver")[2:4])
-    with (
-        (folder / "log").open("w") as log,
-        subprocess.Popen(command, cwd=str(parts["host"]), stdout=log, stderr=log) as running,
-    ):
-        try:
-            for _ in range(100):
-                with socket.socket() as probe:
-                    if probe.connect_ex(("127.0.0.1", port)) == 0:
-                        break
-                time.sleep(0.1)
-            yield lambda user: make_conninfo(database.url, host="127.0.0.1", port=port, user=user)
-        finally:
-            running.terminate()
 
 
 @pytest.fixture
@@ -147,3 +109,79 @@ def test_a_pooler_in_session_mode_is_as_good_as_the_server_but_for_setting_up(wo
             migrate(owner)
         assert "red" in words(owner, "acme")
         owner.close()
+
+
+def test_setting_up_looks_at_the_login_of_searches_through_it(world: Database, tmp_path: Path) -> None:
+    with pgbouncer(world, tmp_path / "pooler", "transaction") as through:
+        assert migrate(Database(world.url, through("searching"), ingest_url=through("ingesting"))) == []
+        with pytest.raises(DatabaseRefused, match="work as rag_app"):
+            migrate(Database(world.url, through("ingesting")))
+
+
+def test_an_index_is_built_and_tuned_and_a_batch_has_its_turn_where_one_connection_is_all_there_is(
+    world: Database, tmp_path: Path
+) -> None:
+    """Whoever held one and needed another would wait for ever."""
+    spec = make_profile(name="indexed", provider="hash", model="hash", dimensions=16, index=IndexSpec(kind="hnsw"))
+    add_spec(world, spec)
+    with pgbouncer(world, tmp_path / "pooler", "transaction", size=1) as through:
+        pooled = Database(world.url, through("searching"), ingest_url=through("ingesting"))
+        rooted(pooled, tmp_path / "cold", "cold", {f"{n}.md": f"Hose {n} is red." for n in range(40)})
+        report = ingest(pooled, "cold", "support", "indexed")
+        assert (report.publication.ready, report.hnsw.searched) == (40, "hnsw")
+        with pooled.work("cold") as connection:
+            built = built_profile(connection, "cold", "support", "indexed")
+        tuned = tune_recall(pooled, built)
+        assert tuned is not None
+        assert tuned.recall == 1
+        assert "red" in words(pooled, "cold")
+        with alone_with_jobs(pooled, "cold", "m"), alone_with_jobs(pooled, "cold", "n"):
+            assert "red" in words(pooled, "cold")
+        pooled.close()
+
+
+def test_labels_gate_and_promotion_go_through_it(world: Database, tmp_path: Path) -> None:
+    with pgbouncer(world, tmp_path / "pooler", "transaction", size=1) as through:
+        pooled = Database(world.url, through("searching"), ingest_url=through("ingesting"))
+        labelled_bot(pooled, "judged", write_collection(tmp_path / "labels"))
+        judged = judge(pooled, "judged", "b", FINE, mode="dense", policy=GatePolicy(max_p95_ratio=None))
+        assert judged.verdict.exit_code == 0, judged.verdict.reasons
+        promote(pooled, "judged", "b", FINE)
+        assert open_scope(pooled, "judged", "b").profile.name == FINE
+        roll_back(pooled, "judged", "b")
+        assert open_scope(pooled, "judged", "b").profile.name == COARSE
+        pooled.close()
+
+
+def test_a_pooler_that_is_restarted_loses_no_search_and_an_ingest_at_most_its_run(
+    world: Database, tmp_path: Path
+) -> None:
+    found: list[str] = []
+    over = threading.Event()
+
+    def keep_asking(number: int) -> None:
+        while not over.is_set():
+            found.append(words(pooled, ("acme", "bolt")[number % 2]))
+
+    with pgbouncer(world, tmp_path / "pooler", "transaction") as through:
+        pooled = Database(world.url, through("searching"), ingest_url=through("ingesting"))
+        write_files(tmp_path / "docs", {f"new{n}.md": f"Hose {n} is red." for n in range(200)})
+        with ThreadPoolExecutor(5) as pool:
+            asking = [pool.submit(keep_asking, number) for number in range(4)]
+            running = pool.submit(ingest, pooled, "acme", "support", "hash-64")
+            for _ in range(2):
+                through.restart()
+                before = len(found)
+                while len(found) < before + 20 and not any(one.done() for one in asking):
+                    over.wait(0.01)
+            over.set()
+            for one in asking:
+                one.result()
+            try:
+                running.result()
+            except DatabaseUnavailable:
+                ingest(pooled, "acme", "support", "hash-64")
+        assert len(found) >= 40
+        assert all(("red" in text) is not ("blue" in text) for text in found)
+        assert ingest(pooled, "acme", "support", "hash-64").publication.ready == 0, "all of it was published"
+        pooled.close()

@@ -32,6 +32,7 @@ GROUND = {
     "progress",
     "settings",
     "settings_page",
+    "settings_places",
     "settings_scope",
     "settings_serve",
     "settings_values",

@@ -22,6 +22,7 @@ from rag_assets.doors.http.measured import measuring, metrics_router
 from rag_assets.doors.http.models import ASKED
 from rag_assets.doors.http.probes import probes_router
 from rag_assets.doors.http.push import push_router
+from rag_assets.doors.http.replicas import ReplicaWatch
 from rag_assets.doors.http.room import Room
 from rag_assets.doors.http.search import search_router
 from rag_assets.doors.http.sources import sources_router
@@ -81,10 +82,12 @@ def make_app(
         ],
     )
     app.openapi = _described(app)  # type: ignore[method-assign]
-    for make in (search_router, feedback_router, sources_router, push_router, probes_router):
+    watch = ReplicaWatch(database, telemetry)
+    for make in (search_router, feedback_router, sources_router, push_router):
         app.include_router(make(room))
+    app.include_router(probes_router(room, watch))
     if telemetry:
-        app.include_router(metrics_router(telemetry, limits.metrics_token, limits.hosts))
+        app.include_router(metrics_router(telemetry, limits.metrics_token, limits.hosts, watch.measure))
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
     return app

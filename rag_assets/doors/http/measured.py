@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 
 from fastapi import APIRouter
 from starlette.requests import Request
@@ -19,10 +19,13 @@ _LOCAL = ("127.0.0.1", "::1", "::ffff:127.0.0.1")
 _OWN_NAME = re.compile(r"(localhost|127\.0\.0\.1|\[::1\])(:\d{1,5})?", re.IGNORECASE)
 
 
-def metrics_router(telemetry: Telemetry, token: str | None, hosts: Collection[str]) -> APIRouter:
+def metrics_router(
+    telemetry: Telemetry, token: str | None, hosts: Collection[str], before: Callable[[], Awaitable[None]]
+) -> APIRouter:
     """The route. Metrics name tenants and bots, which no caller may learn: it has a token of its own, and without one
     answers only who asks from this machine, and nobody whom a proxy brings. Nor may they be asked for under a foreign
     name, which a page gives to this machine to read them: `hosts` are the names that every request is held to, if any.
+    `before`: brings up to date what is measured when it is asked for.
     """
     router = APIRouter(tags=["operation"], include_in_schema=False)
 
@@ -34,6 +37,7 @@ def metrics_router(telemetry: Telemetry, token: str | None, hosts: Collection[st
             raise HttpError(403, "Forbidden", text)
         if token is not None and not brings(request.headers.get("authorization", ""), token):
             raise HttpError(401, "Unauthorized", "metrics have a token of their own: RAG_SERVE_METRICS_TOKEN")
+        await before()
         body, content_type = telemetry.prometheus(request.headers.get("accept", ""))
         return Response(body, headers={"Content-Type": content_type})
 
