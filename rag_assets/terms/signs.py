@@ -19,13 +19,15 @@ BETWEEN = "(?:[-_./:'&@]|[+#]{1,2}[-_./:]?)"
 AFTER = r"(?:\+{1,2}|[#%‰$€£¥])"
 
 _MAKES_A_NAME = re.compile("[&@+#/]")
+_MAY_BE_NAMED = re.compile("[&@+#/.]")
 _SIGNS = re.compile("([-./:'&@+#]+)")
 _OF_A_WORD = re.compile("[+#]+")  # belongs to the word before it
 _SPLITS_WORDS = re.compile("[&@+#]+")
 _NO_LETTER = re.compile(r"[\W_]")
 _TO_ITS_NUMBER = re.compile(r"([§¶])\s+(?=\d)")
 _FROM_ITS_NUMBER = re.compile(r"(?<=\d)(?=°)")
-_AFTER_ITS_NUMBER = re.compile(r"(?<=\d)[ \u00a0\u202f](?=[%‰€£¥](?!\w))")  # as French and German print it
+_AFTER_A_BLANK = "%‰€£¥"  # as French and German print them
+_AFTER_ITS_NUMBER = re.compile(rf"[ \u00a0\u202f](?=[{_AFTER_A_BLANK}](?!\w))(?<=\d.)")
 _JOINS_PARTS = re.compile("[-/:'&@+#]+")
 _JOINS_NAMES = re.compile("[-']")
 
@@ -34,7 +36,8 @@ def set_signs(text: str) -> str:
     """Return `text` with signs where they belong: a section sign at its number, a degree at its unit."""
     if "§" in text or "¶" in text:
         text = _TO_ITS_NUMBER.sub(r"\1", text)
-    text = _AFTER_ITS_NUMBER.sub("", text)
+    if any(sign in text for sign in _AFTER_A_BLANK):
+        text = _AFTER_ITS_NUMBER.sub("", text)
     return _FROM_ITS_NUMBER.sub(" ", text) if "°" in text else text
 
 
@@ -47,6 +50,8 @@ def names_of(before: str, body: str, after: str) -> list[str]:
     """The names in `before`, `body` and `after`, spelled out: the first word with the signs before it, each word with
     the signs that belong to it, and the whole, also of what stands between hyphens; words with dots between them as one
     word."""
+    if not before and not after and not _MAY_BE_NAMED.search(body):
+        return []
     parts = _SIGNS.split(body)  # words at even places, signs between them at odd ones
     words, between = parts[::2], parts[1::2]
     if len(words) > _MAX_PARTS:

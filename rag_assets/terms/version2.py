@@ -22,7 +22,7 @@ _TOKEN = re.compile(
 )
 _RIGHT_EDGES = ".,;:!?()[]{}<>\"'`*"
 _LEFT_EDGES = _RIGHT_EDGES.replace(".", "")  # .NET
-_MEMO_SIZE = 50_000
+_MEMO_SIZE = 100_000  # of some 300 bytes
 _MAX_CHARS = MAX_TOKENS * (MAX_TOKEN_CHARS + 1)
 _MAX_BYTES = 400_000
 
@@ -45,16 +45,14 @@ def prepare(text: str) -> str:
     Spellings that Unicode holds for equal are equal, and what cannot be seen is nothing. At most `MAX_TOKENS` terms
     come out.
     """
-    words: list[str] = []
-    beside: list[str] = []
-    for terms in _pieces(text):
-        words += terms.words
-        if terms.unaccented or terms.names:
-            beside += [form for _, form in terms.unaccented]
-            beside += terms.names
-    words = _bounded(words)
-    room = MAX_TOKENS - len(words)
-    return "\n".join(filter(None, (" ".join(words), " ".join(_bounded(beside)[:room]))))
+    made = [_kept(one) if len(one) <= MAX_TOKEN_CHARS else _made_lines(one) for one in _split(text)]
+    words = " ".join([one for one, _ in made if one])
+    beside = " ".join([one for _, one in made if one])
+    # Most texts are far from the bounds, and need not be counted term by term.
+    if words.count(" ") + beside.count(" ") + 2 > MAX_TOKENS or 4 * max(len(words), len(beside)) > _MAX_BYTES:
+        kept = _bounded(words.split())
+        words, beside = " ".join(kept), " ".join(_bounded(beside.split())[: MAX_TOKENS - len(kept)])
+    return f"{words}\n{beside}" if words and beside else words or beside
 
 
 def prepare_query(text: str) -> str:
@@ -90,12 +88,21 @@ def _bounded(terms: list[str]) -> list[str]:
     return terms[: sum(size <= _MAX_BYTES for size in sizes)]
 
 
+def _split(text: str) -> list[str]:
+    return set_signs(normal(text[:_MAX_CHARS])).split(None, MAX_TOKENS)[:MAX_TOKENS]
+
+
 def _pieces(text: str) -> list[_Terms]:
-    return [_terms(piece) for piece in set_signs(normal(text[:_MAX_CHARS])).split(None, MAX_TOKENS)[:MAX_TOKENS]]
+    return [_taken_apart(piece) for piece in _split(text)]
 
 
-def _terms(piece: str) -> _Terms:
-    return _kept(piece) if len(piece) <= MAX_TOKEN_CHARS else _taken_apart(piece)
+def _made_lines(piece: str) -> tuple[str, str]:
+    """The words of a piece of text, and what else it is found by, each on a line."""
+    terms = _taken_apart(piece)
+    return " ".join(terms.words), " ".join([*(form for _, form in terms.unaccented), *terms.names])
+
+
+_kept = lru_cache(_MEMO_SIZE)(_made_lines)  # words come again
 
 
 def _taken_apart(piece: str) -> _Terms:
@@ -104,24 +111,25 @@ def _taken_apart(piece: str) -> _Terms:
         return _Terms((word[:MAX_TOKEN_CHARS],))
     words: list[str] = []
     names: list[str] = []
+    to_fold: list[str] = []
     for token in _TOKEN.finditer(word):
         if len(words) > MAX_TOKENS:
             break
         if token["body"]:
             own = _words(token["body"])
             words += own
+            to_fold += own
             taken = {folded(one) for one in own}
             given = names_of(token["before"] or "", folded(token["body"]), token["after"] or "")
             names += [name for name in given if name not in taken]
         else:
-            words += bigrams(token[0])
+            own = bigrams(token[0])
+            words += own
+            to_fold += own if folded(token[0]) != token[0] else ()
             names += token[0][:1] if token["korean"] and len(token[0]) > 1 else ()
-    differing = ((one, folded(one)) for one in dict.fromkeys(words) if not one.isascii())
+    differing = ((one, folded(one)) for one in dict.fromkeys(to_fold) if not one.isascii())
     unaccented = tuple((one, form) for one, form in differing if form and form != one.lower())
     return _Terms(tuple(words), unaccented, tuple(names))
-
-
-_kept = lru_cache(_MEMO_SIZE)(_taken_apart)
 
 
 def _words(body: str) -> list[str]:
