@@ -42,6 +42,7 @@ class ModelInfo:
         batch_items, batch_bytes, batch_tokens: the most texts, bytes of JSON and tokens of all texts in one request.
         ships: whether it comes with this package, and runs wherever that does.
         packages: what it needs that does not come with this package, as pip names it.
+        cached: whether vectors of documents are kept to be used again; not where the model is faster than the look.
         media: content types that it embeds beside text.
         media_price_usd: per million of the tokens of these, at once.
     """
@@ -60,6 +61,7 @@ class ModelInfo:
     batch_tokens: int | None = None
     ships: bool = False
     packages: tuple[str, ...] = ()
+    cached: bool = True
     media: frozenset[str] = frozenset()
     media_price_usd: float = 0.0
 
@@ -109,6 +111,7 @@ def _other(pattern: str) -> ModelInfo:
 MODELS: tuple[ModelInfo, ...] = (
     ModelInfo(
         "wordllama", "l2_supercat_256", dimensions=(64, 128, 256), max_input_tokens=WORDLLAMA_MAX_TOKENS, ships=True,
+        cached=False,
     ),
     ModelInfo("hash", "hash", dimensions=range(8, 4001), ships=True),
     ModelInfo(

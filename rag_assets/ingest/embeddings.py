@@ -125,7 +125,8 @@ class _Embedding:
         self._embedder = embedder_for(built.profile)
         self._gate = PgGate(self.database, built.tenant, built.bot, built.profile)
         self._caller = Caller(built.tenant, built.bot, self._gate, self.wait_s)
-        self._cache = PgVectorCache(self.database, built.tenant, built.bot, built.profile.name)
+        keeps = built.profile.model_info.cached
+        self._cache = PgVectorCache(self.database, built.tenant, built.bot, built.profile.name, keeps=keeps)
         self._memory = PgRefusedTexts(self.database, built.tenant, built.bot, built.profile.model_key)
         self._origin = built.profile.origin
         self._waiting: list[Waiting] = []
@@ -182,7 +183,8 @@ class _Embedding:
             table = self._without_refused(table, result.refused, [texts[row] for row in ready])
         if any(held):
             table = self._without_waiting(chunks, held, table)
-        _progress(self.database, self.built, table)
+        if self.built.profile.model_info.cached:  # else nobody could look so fast
+            _progress(self.database, self.built, table)
         return table
 
     def _held(self, texts: Sequence[str]) -> list[Held | None]:

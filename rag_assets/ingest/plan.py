@@ -164,7 +164,8 @@ class Demand:
             work.tokens_to_write += written
 
     def _add(self, work: PlannedWork, hashes: Sequence[bytes], tokens_of_each: Sequence[int]) -> None:
-        known = known_hashes(self._database, self._tenant, self.profile.model_key, hashes)
+        cached = hashes if self.profile.model_info.cached else ()
+        known = known_hashes(self._database, self._tenant, self.profile.model_key, cached)
         work.chunks += len(hashes)
         for digest, tokens in zip(hashes, tokens_of_each, strict=True):
             work.tokens += tokens

@@ -25,15 +25,19 @@ class PgVectorCache:
 
     Each `put` is a transaction of its own, so what has been embedded survives a kill. Tenants share
     nothing, so none can learn from a hit that another holds the same text. `profile` is the name that the
-    usage is counted under.
+    usage is counted under. Unless it `keeps` vectors, what is embedded is only counted.
     """
 
-    def __init__(self, database: Database, tenant: str, bot: str, profile: str, role: Role = "document") -> None:
-        self._database, self._tenant, self._bot = database, tenant, bot
+    def __init__(
+        self, database: Database, tenant: str, bot: str, profile: str, role: Role = "document", *, keeps: bool = True
+    ) -> None:
+        self._database, self._tenant, self._bot, self._keeps = database, tenant, bot, keeps
         self._entry = {"tenant": tenant, "bot": bot, "profile": profile, "role": role}
 
     def get(self, model_key: str, hashes: Sequence[bytes]) -> dict[bytes, NDArray[np.float32]]:
         """The known vectors, each (d,) float32."""
+        if not self._keeps:
+            return {}
         keys = {**self._entry, "model_key": model_key, "hashes": list(hashes)}
         with self._database.work(self._tenant, self._bot) as connection:
             found = connection.cursor(binary=True, row_factory=dict_row).execute(query("cache_get"), keys)
@@ -42,7 +46,10 @@ class PgVectorCache:
     def put(self, model_key: str, hashes: Sequence[bytes], vectors: NDArray[np.float32], usage: Usage) -> None:
         """Keep vectors (n, d) float32 of n distinct hashes, and count what they cost; committed when it returns."""
         with self._database.work(self._tenant, self._bot) as connection:
-            put_vectors(connection, self._entry, model_key, hashes, vectors, usage)
+            if self._keeps:
+                put_vectors(connection, self._entry, model_key, hashes, vectors, usage)
+            else:
+                count_usage(connection, self._entry, model_key, usage)
 
     def count_hits(self, model_key: str, hits: int) -> None:
         """Count texts that were found, and so cost nothing."""
@@ -84,6 +91,8 @@ def count_usage(
 
 def known_hashes(database: Database, tenant: str, model_key: str, hashes: Sequence[bytes]) -> set[bytes]:
     """Which of these documents are in the tenant's cache."""
+    if not hashes:
+        return set()
     with database.work(tenant) as connection:
         keys = {"tenant": tenant, "model_key": model_key, "hashes": list(hashes)}
         return {bytes(digest) for digest in scalars(connection, query("cache_known"), keys)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -40,6 +41,8 @@ _OPPOSITE = 1e-3  # so short a sum of two vectors points nowhere
 _BYTES_PER_DIMENSION: Mapping[Storage, float] = {"vector": 4, "halfvec": 2, "bit": 1 / 8}
 _LENGTH_SAMPLE = 2000  # chunks whose mean length stands for all
 _FLOOR_SAMPLE, _MIN_FLOOR_SAMPLE = 200, 20
+_GIN_BYTES = 4000  # of a chunk's words while the index is built, about
+_MAX_GIN_MEMORY = 512 << 20  # more makes it no faster
 _MIN_BUILD_MEMORY = 64 << 20
 _MAX_BUILD_MEMORY = 4 << 30
 
@@ -116,12 +119,15 @@ def _look_at(database: Database, built: BuiltProfile, index: str) -> _Found:
 
 def refresh_lexical(database: Database, built: BuiltProfile) -> LexicalReport:
     """Make sure of the GIN index, and count lexemes anew or rebuild BM25 weights where they have drifted."""
-    built_now, index_bytes = _ensure_gin(database, built)
     values: dict[str, Any] = {"profile": built.id, "tenant": built.tenant}
-    with database.work(built.tenant) as connection:
-        connection.execute(query("lock_profile"), values)
-        chunks, length, changed, rebuilt = _refresh_statistics(connection, built, values)
-        lexemes = scalar(connection, query("lexeme_count"), values)
+    # The index and the counts are made of the same rows, and neither needs the other.
+    with ThreadPoolExecutor(1, thread_name_prefix="gin") as pool:
+        gin = pool.submit(_ensure_gin, database, built)
+        with database.work(built.tenant) as connection:
+            connection.execute(query("lock_profile"), values)
+            chunks, length, changed, rebuilt = _refresh_statistics(connection, built, values)
+            lexemes = scalar(connection, query("lexeme_count"), values)
+        built_now, index_bytes = gin.result()
     if changed:
         _analyze(database, built, changed)
     return LexicalReport(chunks, lexemes, length, built_now, changed > 0, rebuilt, index_bytes)
@@ -138,6 +144,7 @@ def _ensure_gin(database: Database, built: BuiltProfile) -> tuple[bool, int]:
         sql.Identifier("rag", partition_name(built.id))
     )
     with database.session("owner") as connection:
+        _give_memory(connection, min(found.chunks * _GIN_BYTES, _MAX_GIN_MEMORY))
         built_now = build_index(connection, index, definition, online=found.chunks >= ONLINE_CHUNKS)
         return built_now, _size(connection, index)
 
@@ -270,11 +277,17 @@ def _size_build(connection: Connection, chunks: int, built: BuiltProfile) -> Non
     """
     index = built.profile.index
     bytes_per_node = _BYTES_PER_DIMENSION[index.storage] * built.profile.dimensions + 48 * index.m + 200
-    needed = min(max(int(chunks * bytes_per_node * 1.3), _MIN_BUILD_MEMORY), _MAX_BUILD_MEMORY)
-    connection.execute(sql.SQL("SET maintenance_work_mem = {}").format(sql.Literal(f"{needed >> 10}kB")))
+    needed = _give_memory(connection, int(chunks * bytes_per_node * 1.3))
     shared = shutil.disk_usage("/dev/shm").free if os.path.isdir("/dev/shm") else needed + 1  # nosec B108
     workers = min(os.cpu_count() or 1, 8) - 1 if shared > needed else 0
     connection.execute(sql.SQL("SET max_parallel_maintenance_workers = {}").format(sql.Literal(max(workers, 1))))
+
+
+def _give_memory(connection: Connection, wanted: int) -> int:
+    """Let builds of this connection use so many bytes, within bounds; how many they are."""
+    given = min(max(wanted, _MIN_BUILD_MEMORY), _MAX_BUILD_MEMORY)
+    connection.execute(sql.SQL("SET maintenance_work_mem = {}").format(sql.Literal(f"{given >> 10}kB")))
+    return given
 
 
 def tune_recall(database: Database, built: BuiltProfile, queries: int = 30) -> RecallReport | None:

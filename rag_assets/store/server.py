@@ -155,8 +155,16 @@ def _make_cluster(data: Path) -> None:
     if user is not None:
         os.chown(part, user.pw_uid, user.pw_gid)
     how = ["--auth=trust", "--encoding=utf8", "--lc-messages=C", "--no-instructions", "-U", SUPERUSER]
-    run_program("initdb", [*how, "-D", path_for_server(part)], part)
+    run_program("initdb", [*how, *_fitting(), "-D", path_for_server(part)], part)
     part.rename(data)  # fails where files of somebody else are there
+
+
+def _fitting() -> list[str]:
+    """Settings of a new server for loads of many chunks on this machine, which stand in its postgresql.conf for whoever
+    wants others. PostgreSQL's own fit a machine of any size, and write pages out that are needed again."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    shared = min(max(memory // 16, 128 << 20), 1 << 30)
+    return [f"--set=shared_buffers={shared >> 20}MB", "--set=wal_buffers=16MB", "--set=max_wal_size=4GB"]
 
 
 def _keep_others_out(socket_dir: Path) -> None:
