@@ -906,8 +906,8 @@ DELETE FROM rag.refused_texts WHERE tenant_id = %(tenant)s
 -- staged_chunks_table --
 -- Where chunks lie until the end of the transaction that publishes them.
 CREATE TEMP TABLE IF NOT EXISTS staged_chunks (
-    id uuid, source_id uuid, chunk_index int, content text, lexical_text text, token_count int,
-    citation text, metadata text, embedding vector
+    id uuid, source_id uuid, chunk_index int, content text, token_count int, citation text, metadata text,
+    fts tsvector, lexical sparsevec, embedding vector
 ) ON COMMIT DROP
 
 -- count_usage --
@@ -1077,16 +1077,18 @@ WHERE embedding_profile_id = %(profile)s
 DELETE FROM rag.knowledge_chunks WHERE embedding_profile_id = {profile} AND source_id = ANY(%(sources)s)
 
 -- insert_staged_chunks --
--- Words are analysed once, for search and for weights; OFFSET 0 keeps the planner from doing it twice.
+-- COPY itself does not write to tables with policies.
 INSERT INTO rag.knowledge_chunks (
     id, knowledge_space_id, tenant_id, bot_id, source_id, embedding_profile_id, chunk_index, content,
     token_count, citation, metadata, fts, lexical, embedding)
 SELECT id, %(space)s, %(tenant)s, %(bot)s, source_id, {profile}, chunk_index, content,
-       token_count, citation::jsonb, metadata::jsonb, fts, rag.bm25_weights(fts, %(length)s), embedding
-FROM (
-    SELECT *, rag.text_terms(%(language)s::regconfig, lexical_text) AS fts
-    FROM staged_chunks WHERE source_id = ANY(%(sources)s) OFFSET 0
-) analysed
+       token_count, citation::jsonb, metadata::jsonb, fts, lexical, embedding
+FROM staged_chunks WHERE source_id = ANY(%(sources)s)
+
+-- analysed_texts --
+-- The words of texts, as the profile's language counts them, in their order.
+SELECT rag.text_terms(%(language)s::regconfig, words) FROM unnest(%(texts)s::text[]) WITH ORDINALITY AS t (words, place)
+ORDER BY place
 
 -- publish_sources --
 -- Which version of each source the profile serves, and with how many chunks. A next try that is still to come is for

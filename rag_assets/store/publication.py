@@ -17,13 +17,16 @@ import numpy as np
 import psycopg
 from numpy.typing import NDArray
 from psycopg import Cursor, sql
+from psycopg.rows import scalar_row
 
 from rag_assets.errors import SourceError
+from rag_assets.store.copying import BINARY_COPY, END_OF_COPY, copied_row
 from rag_assets.store.database import Connection, Database
 from rag_assets.store.failures import first_line
 from rag_assets.store.profiles import BuiltProfile, complete_profile
 from rag_assets.store.sql import query, scalar, scalars
 from rag_assets.store.tenants import Space
+from rag_assets.store.term_weights import weigh
 from rag_assets.store.triples import Analysis, Place, Triple, write_triples
 from rag_assets.terms import TermsVersion, prepare
 
@@ -200,10 +203,9 @@ def _publish(transaction: _Transaction, versions: Sequence[StagedVersion], built
     )
     live = [version for version in versions if version.source_id in current]
     sources = [version.source_id for version in live]
-    _copy(transaction.connection, live, built.profile.terms)
-    length = transaction.scalar("average_length")
+    _stage(transaction, live, built.profile.terms)
     transaction.execute("delete_chunks_of_sources", sources=sources)
-    inserted = transaction.execute("insert_staged_chunks", sources=sources, length=length or 1.0)
+    inserted = transaction.execute("insert_staged_chunks", sources=sources)
     if built.profile.options.graph is not None:
         transaction.execute("clear_extracted_triples", sources=sources)
         triples = [triple for version in live for triple in version.triples]
@@ -223,22 +225,34 @@ def _publish(transaction: _Transaction, versions: Sequence[StagedVersion], built
     return Published(len(live), inserted.rowcount, len(versions) - len(live))
 
 
-def _copy(connection: Connection, versions: Sequence[StagedVersion], terms: TermsVersion) -> None:
-    connection.execute(query("staged_chunks_table"))
-    with connection.cursor().copy(query("copy_staged_chunks")) as copy:
-        copy.set_types(["uuid", "uuid", "int4", "text", "text", "int4", "text", "text", "vector"])
-        for version in versions:
-            for chunk in version.chunks:
-                copy.write_row(
-                    (
-                        chunk.id,
-                        version.source_id,
-                        chunk.chunk_index,
-                        chunk.content,
-                        prepare(chunk.content if chunk.words is None else chunk.words, terms),
-                        chunk.token_count,
-                        chunk.citation,
-                        chunk.metadata,
-                        chunk.embedding,
-                    )
-                )
+def _stage(transaction: _Transaction, versions: Sequence[StagedVersion], terms: TermsVersion) -> None:
+    """Copy chunks, with their words and the weights of these, to where they lie until they are inserted."""
+    chunks = [(version.source_id, chunk) for version in versions for chunk in version.chunks]
+    words = [prepare(chunk.content if chunk.words is None else chunk.words, terms) for _, chunk in chunks]
+    analysed = transaction.connection.cursor(binary=True, row_factory=scalar_row).execute(
+        query("analysed_texts"), {**transaction.values, "texts": words}
+    )
+    found = analysed.fetchall()
+    weights = weigh(found, transaction.scalar("average_length") or 1.0)
+    transaction.connection.execute(query("staged_chunks_table"))
+    with transaction.connection.cursor().copy(query("copy_staged_chunks")) as copy:
+        copy.write(BINARY_COPY)
+        for (source, chunk), fts, lexical in zip(chunks, found, weights, strict=True):
+            copy.write(_binary_row(source, chunk, fts, lexical))
+        copy.write(END_OF_COPY)
+
+
+def _binary_row(source: UUID, chunk: StagedChunk, fts: bytes, lexical: bytes) -> bytes:
+    vector = np.asarray(chunk.embedding, dtype=">f4")
+    return copied_row(
+        chunk.id.bytes,
+        source.bytes,
+        chunk.chunk_index.to_bytes(4, "big", signed=True),
+        chunk.content.encode(),
+        chunk.token_count.to_bytes(4, "big", signed=True),
+        chunk.citation.encode(),
+        chunk.metadata.encode(),
+        fts,
+        lexical,
+        len(vector).to_bytes(2, "big") + b"\0\0" + vector.tobytes(),
+    )
