@@ -24,15 +24,29 @@ _GRAMMARS = {
     "application/x-php": ("tree_sitter_php", "language_php"),
     "text/x-shellscript": ("tree_sitter_bash", "language"),
 }
-# What a record's text must hold to be taken for code, where nothing names its type.
+# What a record's text must hold to be taken for code, where nothing names its type: one of the words at least, which
+# most texts have none of, and what they stand in.
 _SIGNS = (
-    ("text/x-python", re.compile(r"^[ \t]*(?:async +)?def +\w+ *\(|^class +\w+[^\n]*:[ \t]*$", re.MULTILINE)),
-    ("text/x-go", re.compile(r"^package +\w+[ \t]*$|^func +[\w(][^\n]*\{", re.MULTILINE)),
-    ("text/x-rust", re.compile(r"^[ \t]*(?:pub +)?(?:fn|impl|struct|enum|trait)\b[^\n]*[{;]", re.MULTILINE)),
-    ("application/x-php", re.compile(r"\A\s*<\?php")),
-    ("text/x-java", re.compile(r"^[ \t]*(?:public|private|protected) +[\w<>\[\] ]+[({]", re.MULTILINE)),
+    (
+        "text/x-python",
+        ("def ", "class "),
+        re.compile(r"^[ \t]*(?:async +)?def +\w+ *\(|^class +\w+[^\n]*:[ \t]*$", re.MULTILINE),
+    ),
+    ("text/x-go", ("package ", "func "), re.compile(r"^package +\w+[ \t]*$|^func +[\w(][^\n]*\{", re.MULTILINE)),
+    (
+        "text/x-rust",
+        ("fn", "impl", "struct", "enum", "trait"),
+        re.compile(r"^[ \t]*(?:pub +)?(?:fn|impl|struct|enum|trait)\b[^\n]*[{;]", re.MULTILINE),
+    ),
+    ("application/x-php", ("<?php",), re.compile(r"\A\s*<\?php")),
+    (
+        "text/x-java",
+        ("public ", "private ", "protected "),
+        re.compile(r"^[ \t]*(?:public|private|protected) +[\w<>\[\] ]+[({]", re.MULTILINE),
+    ),
     (
         "text/javascript",
+        ("function", "const ", "let ", "var "),
         re.compile(r"^[ \t]*(?:export +|async +)*function\b|^(?:const|let|var) +\w+ *=", re.MULTILINE),
     ),
 )
@@ -49,8 +63,12 @@ def language_of(document: Document) -> str | None:
     if document.content_type != "text/plain":
         return None
     sample = document.text[:_SAMPLE]
-    for kind, signs in _SIGNS:
-        if signs.search(sample) and not parser_for(kind).parse(sample.encode()).root_node.has_error:
+    for kind, words, signs in _SIGNS:
+        if (
+            any(word in sample for word in words)
+            and signs.search(sample)
+            and not parser_for(kind).parse(sample.encode()).root_node.has_error
+        ):
             return kind
     return None
 

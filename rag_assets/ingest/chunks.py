@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -15,6 +16,7 @@ import pyarrow.compute as pc
 from rag_assets.chunking import ChunkingSpec
 from rag_assets.documents.model import Chunk
 from rag_assets.documents.reasons import in_words
+from rag_assets.ingest.ahead import ahead
 from rag_assets.ingest.media import media_chunk, media_chunk_id, media_fields
 from rag_assets.ingest.repeated_pages import Pages, pages_of
 from rag_assets.ingest.sources import Failure
@@ -113,12 +115,16 @@ def _chunk_profile(database: Database, built: BuiltProfile, report: ChunkReport)
     with database.work(built.tenant) as connection:
         pending = pending_versions(connection, built.id)
         pages = pages_of(connection, built, (version.content_type for version in pending))
-    with stage(f"chunk {built.bot}", len(pending)) as bar:
-        for ids in _portions(pending):
-            with database.work(built.tenant) as connection:
-                sources = pending_sources(connection, built.id, ids)
+
+    def read(ids: list[UUID]) -> tuple[int, list[PendingSource]]:
+        with database.work(built.tenant) as connection:
+            return len(ids), pending_sources(connection, built.id, ids)
+
+    # The next portion comes from the database while this one is cut.
+    with stage(f"chunk {built.bot}", len(pending)) as bar, ThreadPoolExecutor(1, thread_name_prefix="read") as pool:
+        for done, sources in ahead(pool, read, _portions(pending), 2):
             yield _chunk_sources(database, built, sources, pages, report)
-            bar.advance(len(ids))
+            bar.advance(done)
 
 
 def _portions(pending: Iterable[PendingVersion]) -> Iterator[list[UUID]]:
