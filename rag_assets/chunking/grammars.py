@@ -50,6 +50,16 @@ _SIGNS = (
         re.compile(r"^[ \t]*(?:export +|async +)*function\b|^(?:const|let|var) +\w+ *=", re.MULTILINE),
     ),
 )
+# Five words in a row are an error in all of these languages, unless one is a word of theirs, or something is open that
+# may hold any text. A parser takes up to a tenth of a second to find as much, since it tries to recover.
+_OWN_WORDS = (
+    "and|as|assert|async|await|case|chan|class|const|def|del|elif|else|enum|except|export|extends|final|finally|fn|for|"
+    "from|func|function|global|go|if|impl|implements|import|in|interface|is|lambda|let|match|mod|mut|native|new|nonlocal|"
+    "not|of|or|package|private|protected|pub|public|raise|ref|return|static|struct|synchronized|throws|trait|try|type|"
+    "unsafe|use|var|where|while|with|yield"
+)
+_PROSE = re.compile(rf"^[ \t]*(?:(?!(?:{_OWN_WORDS})\b)[^\W\d_]+ ){{4}}(?!(?:{_OWN_WORDS})\b)[^\W\d_]+", re.MULTILINE)
+_HOLDS_TEXT = ('"""', "'''", "/*", "`", "<<", "?>")
 _SAMPLE = 20_000  # characters
 
 
@@ -63,6 +73,8 @@ def language_of(document: Document) -> str | None:
     if document.content_type != "text/plain":
         return None
     sample = document.text[:_SAMPLE]
+    if (prose := _PROSE.search(sample)) and not any(mark in sample[: prose.start()] for mark in _HOLDS_TEXT):
+        return None
     for kind, words, signs in _SIGNS:
         if (
             any(word in sample for word in words)
