@@ -2307,7 +2307,15 @@ CREATE VIEW rag.profile_work WITH (security_invoker='true') AS
         END AS work
    FROM ((rag.embedding_profiles p
      JOIN rag.knowledge_sources s ON ((s.knowledge_space_id = p.knowledge_space_id)))
-     LEFT JOIN rag.source_profiles sp ON (((sp.embedding_profile_id = p.id) AND (sp.source_id = s.id))));
+     LEFT JOIN LATERAL ( SELECT source_profiles.source_id,
+            source_profiles.checksum,
+            source_profiles.status,
+            source_profiles.next_try_at,
+            source_profiles.duplicate_of,
+            source_profiles.duplicate_checksum
+           FROM rag.source_profiles
+          WHERE ((source_profiles.embedding_profile_id = p.id) AND (source_profiles.source_id = s.id))
+         OFFSET 0) sp ON (true));
 
 ALTER VIEW rag.profile_work OWNER TO rag_owner;
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
+from typing import Any
 
 import pytest
 
@@ -87,3 +88,24 @@ def test_nobody_sees_the_work_of_another_tenant(corpus: Corpus) -> None:
     corpus.add_source("one")
     assert _work(corpus, "other") == []
     assert _work(corpus) == [("one", "missing")]
+
+
+def _rows_read(plan: dict[str, Any], table: str) -> float:
+    own = plan["Actual Rows"] + plan.get("Rows Removed by Filter", 0) + plan.get("Rows Removed by Join Filter", 0)
+    mine = own * plan["Actual Loops"] if plan.get("Relation Name") == table or "Join Filter" in plan else 0
+    return float(mine) + sum(_rows_read(part, table) for part in plan.get("Plans", ()))
+
+
+def test_each_source_is_looked_up_once_whatever_the_planner_holds_true(corpus: Corpus) -> None:
+    for number in range(60):
+        corpus.add_source(f"s{number}")
+        _publication(corpus, f"s{number}", "ready", "v")
+    explain = "EXPLAIN (ANALYZE, FORMAT JSON) SELECT source_id FROM rag.profile_work WHERE embedding_profile_id = %s"
+    with corpus.database.work("acme") as connection:
+        # What it chooses where it takes the rows of a profile for one.
+        connection.execute("SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off")
+        profile = connection.execute("SELECT id FROM rag.embedding_profiles").fetchone()
+        assert profile is not None
+        row = connection.execute(explain, profile).fetchone()
+    assert row is not None
+    assert 60 <= _rows_read(row[0][0]["Plan"], "source_profiles") <= 120
