@@ -4,6 +4,24 @@
 -- (a letter too many, too few, another one, two in the wrong order: Damerau, "A technique for computer detection and
 -- correction of spelling errors", 1964). They count for less than what was asked, and the search says so.
 
+-- What a search is made of changes as a whole: those under way end first, and those that come wait, where each begins, for
+-- as long as the rest of this takes. So it waits for a moment in which nobody reads, 20 ms at a time.
+DO $$
+DECLARE
+    usual text := current_setting('lock_timeout');
+BEGIN
+    LOOP
+        BEGIN
+            PERFORM set_config('lock_timeout', '20ms', true);
+            LOCK TABLE rag.embedding_profiles IN ACCESS EXCLUSIVE MODE;
+            EXIT;
+        EXCEPTION WHEN lock_not_available THEN
+            PERFORM pg_sleep(0.2);
+        END;
+    END LOOP;
+    PERFORM set_config('lock_timeout', usual, true);
+END $$;
+
 CREATE TYPE rag.near_word AS (
     asked text,        -- the lexeme of the query that no counted chunk has
     word text,         -- the word of the query that it was made of

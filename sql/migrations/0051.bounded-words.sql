@@ -6,6 +6,24 @@
 -- (Broder et al., "Efficient query evaluation using a two-level retrieval process", 2003), which is written as a tsquery
 -- that the GIN index answers before a row is read.
 
+-- What a search is made of changes as a whole: those under way end first, and those that come wait, where each begins, for
+-- as long as the rest of this takes. So it waits for a moment in which nobody reads, 20 ms at a time.
+DO $$
+DECLARE
+    usual text := current_setting('lock_timeout');
+BEGIN
+    LOOP
+        BEGIN
+            PERFORM set_config('lock_timeout', '20ms', true);
+            LOCK TABLE rag.embedding_profiles IN ACCESS EXCLUSIVE MODE;
+            EXIT;
+        EXCEPTION WHEN lock_not_available THEN
+            PERFORM pg_sleep(0.2);
+        END;
+    END LOOP;
+    PERFORM set_config('lock_timeout', usual, true);
+END $$;
+
 ALTER TYPE rag.lexical_query DROP ATTRIBUTE essential, DROP ATTRIBUTE best_without_essential,
     ADD ATTRIBUTE words text[],          -- the terms in quotes: first those that no counted chunk has, then by weight
     ADD ATTRIBUTE word_weights float8[],
