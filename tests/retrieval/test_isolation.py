@@ -270,7 +270,7 @@ def test_a_row_of_one_tenant_cannot_enter_the_partition_of_another(world: Databa
     beta = scope_of(world, "beta").profile_id
     with world.connect("ingest") as connection:
         set_scope(connection, {"tenant": "alpha"})
-        with pytest.raises(psycopg.errors.ForeignKeyViolation):
+        with pytest.raises(psycopg.errors.CheckViolation):
             connection.execute(
                 "INSERT INTO rag.knowledge_chunks SELECT id, knowledge_space_id, tenant_id, bot_id, source_id, "
                 f"{beta}, chunk_index, content, token_count, citation, metadata, fts, lexical, embedding "
