@@ -46,7 +46,8 @@ def test_settings_that_are_left_alone_are_not_stored_so_that_older_profiles_stay
     stored = {"strategy": "recursive", "size": 1200, "overlap": 150}
     assert ChunkingSpec.model_validate(stored) == ChunkingSpec(size=1200, overlap=150)
     first = {"name": "s", "provider": "wordllama", "model": "l2_supercat_256", "dimensions": 256, "terms": 1}
-    assert make_profile(**first, chunking=stored).spec_hash.startswith("0731d6605867")
+    older = make_profile(**first, chunking=stored, index={"storage": "vector"})
+    assert older.spec_hash.startswith("0731d6605867")
 
 
 @pytest.mark.parametrize(
