@@ -22,8 +22,8 @@ def test_a_run_of_marks_of_both_planes_is_one() -> None:
 def test_a_text_of_the_first_plane_is_searched_by_a_bitmap(monkeypatch: pytest.MonkeyPatch) -> None:
     """A set with one character beyond it is a list, walked for each character of the text: 40 times slower."""
     asked: list[int] = []
-    runs = marks._runs
-    monkeypatch.setattr(marks, "_runs", lambda end: asked.append(end) or runs(end))
+    of = marks._marks
+    monkeypatch.setattr(marks, "_marks", lambda end: asked.append(end) or of(end))
     marks.bounded("café – “quoted”")
     marks.bounded("a rocket, \U0001f680, is beyond all marks")
     assert max(asked) <= 0x10000 == marks._PLANE_END
