@@ -18,12 +18,13 @@ from typing import Any
 import psycopg
 from pgvector.psycopg.vector import register_vector_info
 from psycopg.types import TypeInfo
-from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout
+from psycopg_pool import ConnectionPool, PoolTimeout
 from tenacity import AsyncRetrying, Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential_jitter
 
 from rag_assets.errors import DatabaseRefused, DatabaseUnavailable
 from rag_assets.printing import counted
 from rag_assets.store.app_role import acheck_app_role, check_app_role
+from rag_assets.store.async_pool import AsyncPool
 from rag_assets.store.failures import OurAsyncConnection, OurConnection, as_ours
 from rag_assets.store.json_values import read_json_soon
 from rag_assets.store.pooler import aprepare_nothing_if_pooled, prepare_nothing_if_pooled
@@ -216,7 +217,7 @@ class AsyncAppPool:
         self._lending, self._entry = lending, lending.entry
         self._turns = asyncio.Semaphore(lending.size)
         self._opening = asyncio.Lock()
-        self._pool: AsyncConnectionPool[AsyncConnection] | None = None
+        self._pool: AsyncPool | None = None
 
     async def ask(self, scope: Scope, statements: Sequence[Statement]) -> list[list[Any]]:
         """See `AppPool.ask`."""
@@ -245,7 +246,7 @@ class AsyncAppPool:
         finally:
             self._turns.release()
 
-    async def _opened(self) -> AsyncConnectionPool[AsyncConnection]:
+    async def _opened(self) -> AsyncPool:
         async with self._opening:
             if self._pool is None:
                 async with await psycopg.AsyncConnection.connect(self._entry.url) as connection:
@@ -260,14 +261,14 @@ class AsyncAppPool:
                     read_json_soon(connection)
                     await aprepare_nothing_if_pooled(connection)
 
-                pool: AsyncConnectionPool[AsyncConnection] = AsyncConnectionPool(
+                pool = AsyncPool(
                     self._entry.url,
                     connection_class=OurAsyncConnection,
                     min_size=1,
                     max_size=self._lending.size,
                     configure=configure,
                     name=self._lending.name,
-                    check=AsyncConnectionPool.check_connection,
+                    check=AsyncPool.check_connection,
                     open=False,
                     **_PATIENCE,
                 )

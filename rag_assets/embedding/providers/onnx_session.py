@@ -21,6 +21,7 @@ from tokenizers import Encoding
 
 from rag_assets.embedding.providers.onnx_files import ModelFiles, Pooling
 from rag_assets.errors import EmbeddingError, InvalidProfile
+from rag_assets.printing import counted
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
@@ -102,7 +103,9 @@ class OnnxModel:
             raise EmbeddingError(f"{self._name} failed in ONNX Runtime: {_first_line(error)}") from error
         pooled = answer if self._pooling is None else _pooled(answer, mask, self._pooling)
         if pooled.ndim != 2 or len(pooled) != len(texts):
-            raise EmbeddingError(f"{self._name} returned an array of shape {answer.shape} for {len(texts)} texts")
+            raise EmbeddingError(
+                f"{self._name} returned an array of shape {answer.shape} for {counted(len(texts), 'text')}"
+            )
         return np.asarray(pooled, dtype=np.float32)
 
     def _is_mixing(self, alone: Vectors) -> bool:
