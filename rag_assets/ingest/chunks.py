@@ -146,13 +146,14 @@ def _chunk_sources(
 ) -> pa.Table:
     rows: list[tuple[Any, ...]] = []
     failed: list[tuple[PendingSource, str]] = []
+    spec_hash = built.profile.spec_hash  # made anew each time it is asked for
     for source in sources:
         cut = cut_source(source, pages, built.profile.chunking)
         report.count(cut)
         if cut.error is not None:
             failed.append((source, cut.error))
         else:
-            rows += _rows(built, cut)
+            rows += _rows(built, spec_hash, cut)
     if failed:
         publisher = Publisher(database, built)
         for source, error_text in failed:
@@ -168,14 +169,14 @@ def _chunk_sources(
     return table
 
 
-def _rows(built: BuiltProfile, cut: CutSource) -> list[tuple[Any, ...]]:
-    rows = [_row(built, cut.source, chunk) for chunk in cut.chunks]
+def _rows(built: BuiltProfile, spec_hash: str, cut: CutSource) -> list[tuple[Any, ...]]:
+    rows = [_row(built, spec_hash, cut.source, chunk) for chunk in cut.chunks]
     if cut.source.media is not None and not cut.is_duplicate:
-        rows.append(_media_row(built, cut.source, cut.source.media, cut.chunks))
+        rows.append(_media_row(built, spec_hash, cut.source, cut.source.media, cut.chunks))
     return rows
 
 
-def _row(built: BuiltProfile, source: PendingSource, chunk: Chunk) -> tuple[Any, ...]:
+def _row(built: BuiltProfile, spec_hash: str, source: PendingSource, chunk: Chunk) -> tuple[Any, ...]:
     citation: dict[str, Any] = {"start": chunk.start, "end": chunk.end, "version": source.checksum}
     if source.document.title:
         citation["title"] = source.document.title
@@ -188,7 +189,7 @@ def _row(built: BuiltProfile, source: PendingSource, chunk: Chunk) -> tuple[Any,
         str(source.id),
         source.checksum,
         chunk.index,
-        str(chunk_id(built.profile.spec_hash, source.id, chunk)),
+        str(chunk_id(spec_hash, source.id, chunk)),
         chunk.content,
         chunk.context,
         chunk.token_count,
@@ -200,9 +201,9 @@ def _row(built: BuiltProfile, source: PendingSource, chunk: Chunk) -> tuple[Any,
 
 
 def _media_row(
-    built: BuiltProfile, source: PendingSource, media: StoredMedia, chunks: Sequence[Chunk]
+    built: BuiltProfile, spec_hash: str, source: PendingSource, media: StoredMedia, chunks: Sequence[Chunk]
 ) -> tuple[Any, ...]:
     chunk = media_chunk(source, media, chunks)
-    row = dict(zip(CHUNK_SCHEMA.names, _row(built, source, chunk), strict=True))
-    row["chunk_id"] = str(media_chunk_id(built.profile.spec_hash, source.id, media))
+    row = dict(zip(CHUNK_SCHEMA.names, _row(built, spec_hash, source, chunk), strict=True))
+    row["chunk_id"] = str(media_chunk_id(spec_hash, source.id, media))
     return tuple((row | media_fields(source, media, chunk)).values())

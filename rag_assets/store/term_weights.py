@@ -27,8 +27,8 @@ def term_id(lexeme: bytes) -> int:
     return 1 + int.from_bytes(md5(lexeme, usedforsecurity=False).digest()[:4], "big") % _TERMS
 
 
-def weigh(texts: Sequence[bytes], average_length: float) -> list[bytes]:
-    """The sparsevec of each text, in binary, from its tsvector in binary.
+def weigh(texts: Sequence[bytes], labelled: Sequence[bool], average_length: float) -> list[bytes]:
+    """The sparsevec of each text, in binary, from its tsvector in binary, and from whether that may have labels.
 
     A term that stands tf times among `length` words weighs tf (k1 + 1) / (tf + k1 (1 - b + b length / average)).
     """
@@ -36,8 +36,8 @@ def weigh(texts: Sequence[bytes], average_length: float) -> list[bytes]:
     times: list[float] = []
     counts: list[int] = []
     lengths: list[int] = []
-    for fts in texts:
-        terms, length = _terms_of(fts)
+    for fts, may_be_labelled in zip(texts, labelled, strict=True):
+        terms, length = _terms_of(fts, may_be_labelled)
         ids += terms.keys()
         times += terms.values()
         counts.append(len(terms))
@@ -56,7 +56,7 @@ def weigh(texts: Sequence[bytes], average_length: float) -> list[bytes]:
     ]
 
 
-def _terms_of(fts: bytes) -> tuple[dict[int, float], int]:
+def _terms_of(fts: bytes, labelled: bool) -> tuple[dict[int, float], int]:
     """How often each term stands in a text, and how many words it has.
 
     In binary a tsvector is the number of lexemes, and for each its letters, a NUL, the number of its positions, and
@@ -69,9 +69,11 @@ def _terms_of(fts: bytes) -> tuple[dict[int, float], int]:
         term = term_id(fts[at:end])
         number = fts[end + 1] << 8 | fts[end + 2]
         at = end + 3 + 2 * number
-        own = number
-        if fts[end + 3] >= _LABEL_A or number > 1:
+        if labelled:
             own = sum(label < _LABEL_A for label in fts[end + 3 : at : 2])
-        length += own
-        terms[term] = terms.get(term, 0.0) + (own + _BESIDE * (number - own))
+            length += own
+            terms[term] = terms.get(term, 0.0) + (own + _BESIDE * (number - own))
+        else:
+            length += number
+            terms[term] = terms.get(term, 0.0) + number
     return terms, length

@@ -98,15 +98,26 @@ def _pieces(text: str) -> list[_Terms]:
 
 def _made_lines(piece: str) -> tuple[str, str]:
     """The words of a piece of text, and what else it is found by, each on a line."""
-    terms = _taken_apart(piece)
+    word = _bare(piece)
+    return _kept_of_words(word) if len(word) <= MAX_TOKEN_CHARS else _lines_of(word)
+
+
+def _lines_of(word: str) -> tuple[str, str]:
+    terms = _taken_apart(word)
     return " ".join(terms.words), " ".join([*(form for _, form in terms.unaccented), *terms.names])
 
 
-_kept = lru_cache(_MEMO_SIZE)(_made_lines)  # words come again
+# Words come again, and with another sign at their edge.
+_kept = lru_cache(_MEMO_SIZE)(_made_lines)
+_kept_of_words = lru_cache(_MEMO_SIZE)(_lines_of)
+
+
+def _bare(piece: str) -> str:
+    return piece.rstrip(_RIGHT_EDGES).lstrip(_LEFT_EDGES)
 
 
 def _taken_apart(piece: str) -> _Terms:
-    word = piece.rstrip(_RIGHT_EDGES).lstrip(_LEFT_EDGES)
+    word = _bare(piece)
     if is_plain(word):
         return _Terms((word[:MAX_TOKEN_CHARS],))
     words: list[str] = []
