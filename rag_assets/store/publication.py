@@ -233,8 +233,7 @@ def _stage(transaction: _Transaction, versions: Sequence[StagedVersion], terms: 
         query("analysed_texts"), {**transaction.values, "texts": words}
     )
     found = analysed.fetchall()
-    beside = ["\n" in one for one in words]  # found by more than its words
-    weights = weigh(found, beside, transaction.scalar("average_length") or 1.0)
+    weights = weigh(found, transaction.scalar("average_length") or 1.0)
     transaction.connection.execute(query("staged_chunks_table"))
     with transaction.connection.cursor().copy(query("copy_staged_chunks")) as copy:
         copy.write(BINARY_COPY)

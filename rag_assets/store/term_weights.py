@@ -10,8 +10,10 @@ from collections.abc import Sequence
 from functools import lru_cache
 from hashlib import md5
 from struct import Struct
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 _K1, _B = 1.2, 0.75  # Robertson & Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009
 _BESIDE = 0.9  # of a word: what a text is found by beside its words, which is labelled A
@@ -27,53 +29,73 @@ def term_id(lexeme: bytes) -> int:
     return 1 + int.from_bytes(md5(lexeme, usedforsecurity=False).digest()[:4], "big") % _TERMS
 
 
-def weigh(texts: Sequence[bytes], labelled: Sequence[bool], average_length: float) -> list[bytes]:
-    """The sparsevec of each text, in binary, from its tsvector in binary, and from whether that may have labels.
+def weigh(texts: Sequence[bytes], average_length: float) -> list[bytes]:
+    """The sparsevec of each text, in binary, from its tsvector in binary.
 
     A term that stands tf times among `length` words weighs tf (k1 + 1) / (tf + k1 (1 - b + b length / average)).
     """
-    ids: list[int] = []
-    times: list[float] = []
-    counts: list[int] = []
-    lengths: list[int] = []
-    for fts, may_be_labelled in zip(texts, labelled, strict=True):
-        terms, length = _terms_of(fts, may_be_labelled)
-        ids += terms.keys()
-        times += terms.values()
-        counts.append(len(terms))
-        lengths.append(length)
-    tf = np.array(times, np.float64)
-    norms = _K1 * ((1 - _B) + _B * np.array(lengths, np.float64) / max(average_length, 1))
-    weights = tf * (_K1 + 1) / (tf + np.repeat(norms, counts))
-    numbers = np.array(ids, np.int64)
-    order = np.lexsort((numbers, np.repeat(np.arange(len(texts)), counts)))
-    places = (numbers[order] - 1).astype(">i4").tobytes()  # from 0 in binary
-    values = weights[order].astype(">f4").tobytes()
-    ends = 4 * np.cumsum(counts, dtype=np.int64)
+    data = b"".join(texts)
+    found = _lexemes(data, [len(text) for text in texts])
+    numbers = np.array([term_id(data[start:end]) for start, end in zip(*found.letters, strict=True)], np.int64)
+    own, all_of_it = _positions(data, found)
+    lengths = np.bincount(found.owners, own, len(texts))
+    order = np.lexsort((numbers, found.owners))
+    owners, numbers = found.owners[order], numbers[order]
+    # Two lexemes of one number are one term.
+    first = np.flatnonzero(np.append(True, (owners[1:] != owners[:-1]) | (numbers[1:] != numbers[:-1])))[: len(order)]
+    tf = np.add.reduceat((own + _BESIDE * (all_of_it - own))[order], first) if len(order) else np.empty(0)
+    norms = _K1 * ((1 - _B) + _B * lengths / max(average_length, 1))
+    values = (tf * (_K1 + 1) / (tf + norms[owners[first]])).astype(">f4").tobytes()
+    places = (numbers[first] - 1).astype(">i4").tobytes()  # from 0 in binary
+    counts = np.bincount(owners[first], minlength=len(texts))
+    ends = 4 * np.cumsum(counts)
     return [
         _HEAD.pack(_DIMENSIONS, count, 0) + places[end - 4 * count : end] + values[end - 4 * count : end]
-        for count, end in zip(counts, ends.tolist(), strict=True)
+        for count, end in zip(counts.tolist(), ends.tolist(), strict=True)
     ]
 
 
-def _terms_of(fts: bytes, labelled: bool) -> tuple[dict[int, float], int]:
-    """How often each term stands in a text, and how many words it has.
+class _Lexemes(NamedTuple):
+    """The lexemes of some texts: whose each is, where its letters end, and how many positions follow."""
+
+    owners: NDArray[np.int64]
+    letters: tuple[list[int], list[int]]
+    ends: NDArray[np.int64]
+    counts: NDArray[np.int64]
+
+
+def _lexemes(data: bytes, sizes: Sequence[int]) -> _Lexemes:
+    """Walk through all texts side by side, from lexeme to lexeme.
 
     In binary a tsvector is the number of lexemes, and for each its letters, a NUL, the number of its positions, and
     those, of two bytes.
     """
-    terms: dict[int, float] = {}
-    length, at = 0, 4
-    for _ in range(int.from_bytes(fts[:4], "big")):
-        end = fts.index(0, at)
-        term = term_id(fts[at:end])
-        number = fts[end + 1] << 8 | fts[end + 2]
-        at = end + 3 + 2 * number
-        if labelled:
-            own = sum(label < _LABEL_A for label in fts[end + 3 : at : 2])
-            length += own
-            terms[term] = terms.get(term, 0.0) + (own + _BESIDE * (number - own))
-        else:
-            length += number
-            terms[term] = terms.get(term, 0.0) + number
-    return terms, length
+    bytes_ = np.frombuffer(data, np.uint8)
+    zeros = np.flatnonzero(bytes_ == 0)
+    starts = np.cumsum(sizes, dtype=np.int64) - np.array(sizes, np.int64)
+    left = np.array([int.from_bytes(data[start : start + 4], "big") for start in starts.tolist()], np.int64)
+    walking, at = np.flatnonzero(left), starts + 4
+    steps: list[tuple[NDArray[np.int64], ...]] = []
+    while len(walking):
+        begin = at[walking]
+        end = zeros[np.searchsorted(zeros, begin)]
+        count = bytes_[end + 1].astype(np.int64) << 8 | bytes_[end + 2]
+        steps.append((walking, begin, end, count))
+        at[walking] = end + 3 + 2 * count
+        left[walking] -= 1
+        walking = walking[left[walking] > 0]
+    if not steps:
+        nothing = np.empty(0, np.int64)
+        return _Lexemes(nothing, ([], []), nothing, nothing)
+    owners, begins, ends, counts = (np.concatenate(column) for column in zip(*steps, strict=True))
+    return _Lexemes(owners, (begins.tolist(), ends.tolist()), ends, counts)
+
+
+def _positions(data: bytes, found: _Lexemes) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """How often each lexeme stands among the words of its text, and how often with what is beside them."""
+    counts = found.counts
+    within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    labels = np.frombuffer(data, np.uint8)[np.repeat(found.ends + 3, counts) + 2 * within]
+    lexemes = np.repeat(np.arange(len(counts)), counts)
+    own = np.bincount(lexemes[labels < _LABEL_A], minlength=len(counts))
+    return own.astype(np.float64), counts

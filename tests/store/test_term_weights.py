@@ -37,7 +37,7 @@ def test_they_are_those_of_the_function_in_the_database(database: Database, aver
             connection.execute("CREATE TEMP TABLE weighed (lexical sparsevec)")
             with connection.cursor().copy("COPY weighed FROM STDIN (FORMAT binary)") as copy:
                 copy.set_types(["bytea"])
-                for one in weigh(texts, ["\n" in prepare(text, 2) for text in TEXTS], average):
+                for one in weigh(texts, average):
                     copy.write_row([one])
             assert [row[0] for row in connection.execute("SELECT lexical::text FROM weighed")] == list(wanted)
 
@@ -52,8 +52,8 @@ def test_terms_have_the_numbers_that_the_database_gives_them(database: Database)
 def test_terms_of_one_number_are_added_up() -> None:
     fts = b"\0\0\0\2" + b"lamp\0\0\2\0\1\0\3" + b"pump\0\0\1\0\2"
     with patch.object(term_weights, "term_id", return_value=7):
-        (together,) = weigh([fts], [False], 3.0)
-    (alone,) = weigh([b"\0\0\0\1" + b"lamp\0\0\3\0\1\0\2\0\3"], [True], 3.0)
+        (together,) = weigh([fts], 3.0)
+    (alone,) = weigh([b"\0\0\0\1" + b"lamp\0\0\3\0\1\0\2\0\3"], 3.0)
     assert together[:12] == alone[:12]
     assert together[-4:] == alone[-4:], "three times among three words"
 
@@ -61,3 +61,8 @@ def test_terms_of_one_number_are_added_up() -> None:
 def test_a_publication_of_nothing_but_words_that_count_for_nothing_is_published(database: Database, root: Path) -> None:
     report = ingested(database, root, "acme", {"a.md": "the and of"})
     assert report.publication.ready == 1
+
+
+def test_of_no_text_there_are_no_weights() -> None:
+    assert weigh([], 3.0) == []
+    assert weigh([bytes(4)], 3.0) == [bytes.fromhex("3b9aca00") + bytes(8)]
