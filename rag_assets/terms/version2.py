@@ -93,31 +93,25 @@ def _split(text: str) -> list[str]:
 
 
 def _pieces(text: str) -> list[_Terms]:
-    return [_taken_apart(piece) for piece in _split(text)]
+    return [_terms(piece) for piece in _split(text)]
+
+
+def _terms(piece: str) -> _Terms:
+    word = _bare(piece)
+    return _kept_of_words(word) if len(word) <= MAX_TOKEN_CHARS else _taken_apart(word)
 
 
 def _made_lines(piece: str) -> tuple[str, str]:
     """The words of a piece of text, and what else it is found by, each on a line."""
-    word = _bare(piece)
-    return _kept_of_words(word) if len(word) <= MAX_TOKEN_CHARS else _lines_of(word)
-
-
-def _lines_of(word: str) -> tuple[str, str]:
-    terms = _taken_apart(word)
+    terms = _terms(piece)
     return " ".join(terms.words), " ".join([*(form for _, form in terms.unaccented), *terms.names])
-
-
-# Words come again, and with another sign at their edge.
-_kept = lru_cache(_MEMO_SIZE)(_made_lines)
-_kept_of_words = lru_cache(_MEMO_SIZE)(_lines_of)
 
 
 def _bare(piece: str) -> str:
     return piece.rstrip(_RIGHT_EDGES).lstrip(_LEFT_EDGES)
 
 
-def _taken_apart(piece: str) -> _Terms:
-    word = _bare(piece)
+def _taken_apart(word: str) -> _Terms:
     if is_plain(word):
         return _Terms((word[:MAX_TOKEN_CHARS],))
     words: list[str] = []
@@ -141,6 +135,11 @@ def _taken_apart(piece: str) -> _Terms:
     differing = ((one, folded(one)) for one in dict.fromkeys(to_fold) if not one.isascii())
     unaccented = tuple((one, form) for one, form in differing if form and form != one.lower())
     return _Terms(tuple(words), unaccented, tuple(names))
+
+
+# Words come again, and with another sign at their edge.
+_kept = lru_cache(_MEMO_SIZE)(_made_lines)
+_kept_of_words = lru_cache(_MEMO_SIZE)(_taken_apart)
 
 
 def _words(body: str) -> list[str]:

@@ -42,7 +42,7 @@ def test_pieces_that_have_no_names_are_told_without_a_look_at_their_parts(text: 
 @settings(max_examples=500, deadline=None)
 def test_runs_without_accents_are_not_folded_part_by_part(text: str) -> None:
     pieces = version2._split(text)
-    terms = [version2._taken_apart(piece) for piece in pieces]
+    terms = [version2._terms(piece) for piece in pieces]
     for one in terms:
         differing = {word: folding.folded(word) for word in one.words if not word.isascii()}
         assert dict(one.unaccented) == {word: form for word, form in differing.items() if form and form != word.lower()}

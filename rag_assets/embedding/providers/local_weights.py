@@ -39,7 +39,7 @@ def find_model(name: str, construct: Callable[[str, bool], _Model], kind: str = 
         try:
             return construct(str(folder), True)
         except OSError as error:  # it lacks a file, or one is damaged
-            raise EmbeddingError(f"{name} could not be loaded from {folder}: {_first_line(error)}") from error
+            raise EmbeddingError(f"{name} could not be loaded from {folder}: {first_line(error)}") from error
     return from_hub(name, construct, kind)
 
 
@@ -57,7 +57,7 @@ def from_hub(name: str, construct: Callable[[str, bool], _Model], kind: str = "e
     try:
         return construct(name, False)
     except OSError as error:
-        raise _missing(name, kind, f"the download failed: {_first_line(error)}") from error
+        raise _missing(name, kind, f"the download failed: {first_line(error)}") from error
 
 
 def check_installed() -> None:
@@ -115,7 +115,7 @@ def _check_hub(name: str, kind: str) -> None:
         Exception
     ) as error:  # the hub's client lets those of its HTTP library through, which changes with its release
         raise _missing(
-            name, kind, f"{constants.ENDPOINT} gave no answer or none for it: {_first_line(error)}"
+            name, kind, f"{constants.ENDPOINT} gave no answer or none for it: {first_line(error)}"
         ) from error
 
 
@@ -130,5 +130,6 @@ def _missing(name: str, kind: str, reason: str) -> ProviderRefused:
     )
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
+    """What a library says first, or else the name of its error."""
     return (str(error).strip() or type(error).__name__).splitlines()[0]

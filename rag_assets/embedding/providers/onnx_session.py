@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Encoding
 
+from rag_assets.embedding.providers.local_weights import first_line
 from rag_assets.embedding.providers.onnx_files import ModelFiles, Pooling
 from rag_assets.errors import EmbeddingError, InvalidProfile
 from rag_assets.printing import counted
@@ -100,7 +101,7 @@ class OnnxModel:
         try:
             (answer,) = self._session.run([self._output], given)
         except Exception as error:  # ONNX Runtime's errors have no class in common
-            raise EmbeddingError(f"{self._name} failed in ONNX Runtime: {_first_line(error)}") from error
+            raise EmbeddingError(f"{self._name} failed in ONNX Runtime: {first_line(error)}") from error
         pooled = answer if self._pooling is None else _pooled(answer, mask, self._pooling)
         if pooled.ndim != 2 or len(pooled) != len(texts):
             raise EmbeddingError(
@@ -170,7 +171,7 @@ def _open(files: ModelFiles, name: str) -> InferenceSession:
     try:
         return runtime.InferenceSession(str(files.weights), options, providers=["CPUExecutionProvider"])
     except Exception as error:  # as above
-        raise EmbeddingError(f"{name} could not be loaded from {files.weights}: {_first_line(error)}") from error
+        raise EmbeddingError(f"{name} could not be loaded from {files.weights}: {first_line(error)}") from error
 
 
 def _number_type(name: str, given: Any) -> Any:
@@ -225,7 +226,3 @@ def _pool(threads: int) -> ThreadPoolExecutor:
 
 
 os.register_at_fork(after_in_child=_pool.cache_clear)  # a fork copies no threads
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0]
