@@ -7,13 +7,14 @@ again; that one weighs stored chunks anew once their mean length has drifted.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from hashlib import md5
 from struct import Struct
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from rag_assets.terms.memo import Memo
 
 _K1, _B = 1.2, 0.75  # Robertson & Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009
 _BESIDE = 0.9  # of a word: what a text is found by beside its words, which is labelled A
@@ -23,10 +24,12 @@ _HEAD = Struct(">iii")  # of a sparsevec: dimensions, entries, nothing
 _LABEL_A = 3 << 6  # in the first byte of a position
 
 
-@lru_cache(200_000)
 def term_id(lexeme: bytes) -> int:
     """The number of a lexeme, as rag.term_id has it."""
     return 1 + int.from_bytes(md5(lexeme, usedforsecurity=False).digest()[:4], "big") % _TERMS
+
+
+_term_ids = Memo(term_id, 400_000)
 
 
 def weigh(texts: Sequence[bytes], average_length: float) -> list[bytes]:
@@ -36,7 +39,8 @@ def weigh(texts: Sequence[bytes], average_length: float) -> list[bytes]:
     """
     data = b"".join(texts)
     found = _lexemes(data, [len(text) for text in texts])
-    numbers = np.array([term_id(data[start:end]) for start, end in zip(*found.letters, strict=True)], np.int64)
+    lexemes = map(data.__getitem__, map(slice, *found.letters))
+    numbers = np.fromiter(map(_term_ids.__getitem__, lexemes), np.int64, len(found.owners))
     own, all_of_it = _positions(data, found)
     lengths = np.bincount(found.owners, own, len(texts))
     order = np.lexsort((numbers, found.owners))

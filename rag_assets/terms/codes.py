@@ -53,4 +53,4 @@ def code_words(token: str) -> list[str]:
 
 def is_code(token: str) -> bool:
     """Whether the whole is worth a term of its own: it holds a digit, `_`, or a change of case."""
-    return any(c.isdigit() for c in token) or "_" in token or _CAMEL.search(token) is not None or "-" in token
+    return any(map(str.isdigit, token)) or "_" in token or "-" in token or _CAMEL.search(token) is not None

@@ -6,12 +6,12 @@ What is beside the words themselves stands on a second line: it is found, and do
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from itertools import accumulate
 from typing import NamedTuple
 
 from rag_assets.terms.codes import MARKS, MAX_TOKEN_CHARS, MAX_TOKENS, UNSPACED, bigrams, code_words, is_plain
 from rag_assets.terms.folding import folded, normal
+from rag_assets.terms.memo import Memo
 from rag_assets.terms.signs import AFTER, BEFORE, BETWEEN, names_of, set_signs, words_between
 
 _HANGUL = "\uac00-\ud7a3"
@@ -22,7 +22,8 @@ _TOKEN = re.compile(
 )
 _RIGHT_EDGES = ".,;:!?()[]{}<>\"'`*"
 _LEFT_EDGES = _RIGHT_EDGES.replace(".", "")  # .NET
-_MEMO_SIZE = 100_000  # of some 300 bytes
+_MEMO_SIZE = 200_000  # of some 300 bytes
+_QUERY_MEMO_SIZE = 20_000
 _MAX_CHARS = MAX_TOKENS * (MAX_TOKEN_CHARS + 1)
 _MAX_BYTES = 400_000
 
@@ -45,9 +46,15 @@ def prepare(text: str) -> str:
     Spellings that Unicode holds for equal are equal, and what cannot be seen is nothing. At most `MAX_TOKENS` terms
     come out.
     """
-    made = [_kept(one) if len(one) <= MAX_TOKEN_CHARS else _made_lines(one) for one in _split(text)]
-    words = " ".join([one for one, _ in made if one])
-    beside = " ".join([one for _, one in made if one])
+    pieces = _split(text)
+    short = all(map(MAX_TOKEN_CHARS.__ge__, map(len, pieces)))
+    made = list(map(_lines.__getitem__, pieces) if short else map(_lines_of, pieces))
+    with_more = [place for place, one in enumerate(made) if "\n" in one]
+    more = []
+    for place in with_more:
+        made[place], _, one = made[place].partition("\n")
+        more.append(one)
+    words, beside = " ".join(filter(None, made)), " ".join(more)
     # Most texts are far from the bounds, and need not be counted term by term.
     if words.count(" ") + beside.count(" ") + 2 > MAX_TOKENS or 4 * max(len(words), len(beside)) > _MAX_BYTES:
         kept = _bounded(words.split())
@@ -98,13 +105,22 @@ def _pieces(text: str) -> list[_Terms]:
 
 def _terms(piece: str) -> _Terms:
     word = _bare(piece)
-    return _kept_of_words(word) if len(word) <= MAX_TOKEN_CHARS else _taken_apart(word)
+    return _words_of_queries[word] if len(word) <= MAX_TOKEN_CHARS else _taken_apart(word)
 
 
-def _made_lines(piece: str) -> tuple[str, str]:
-    """The words of a piece of text, and what else it is found by, each on a line."""
-    terms = _terms(piece)
-    return " ".join(terms.words), " ".join([*(form for _, form in terms.unaccented), *terms.names])
+def _lines_of(piece: str) -> str:
+    """The words of a piece of text, and what else it is found by, if there is any, on another line."""
+    return _lines[piece] if len(piece) <= MAX_TOKEN_CHARS else _made_lines(piece)
+
+
+def _made_lines(piece: str) -> str:
+    word = _bare(piece)
+    if word != piece:  # a word comes again with other signs at its edges
+        return _lines_of(word)
+    terms = _taken_apart(word)
+    words = " ".join(terms.words)
+    beside = " ".join([*(form for _, form in terms.unaccented), *terms.names])
+    return f"{words}\n{beside}" if beside else words
 
 
 def _bare(piece: str) -> str:
@@ -124,22 +140,23 @@ def _taken_apart(word: str) -> _Terms:
             own = _words(token["body"])
             words += own
             to_fold += own
-            taken = {folded(one) for one in own}
-            given = names_of(token["before"] or "", folded(token["body"]), token["after"] or "")
-            names += [name for name in given if name not in taken]
+            if given := names_of(token["before"] or "", folded(token["body"]), token["after"] or ""):
+                taken = {folded(one) for one in own}
+                names += [name for name in given if name not in taken]
         else:
             own = bigrams(token[0])
             words += own
             to_fold += own if folded(token[0]) != token[0] else ()
             names += token[0][:1] if token["korean"] and len(token[0]) > 1 else ()
+    if word.isascii():
+        return _Terms(tuple(words), (), tuple(names))
     differing = ((one, folded(one)) for one in dict.fromkeys(to_fold) if not one.isascii())
     unaccented = tuple((one, form) for one, form in differing if form and form != one.lower())
     return _Terms(tuple(words), unaccented, tuple(names))
 
 
-# Words come again, and with another sign at their edge.
-_kept = lru_cache(_MEMO_SIZE)(_made_lines)
-_kept_of_words = lru_cache(_MEMO_SIZE)(_taken_apart)
+_lines = Memo(_made_lines, _MEMO_SIZE)  # of texts
+_words_of_queries = Memo(_taken_apart, _QUERY_MEMO_SIZE)
 
 
 def _words(body: str) -> list[str]:

@@ -51,7 +51,7 @@ def test_terms_have_the_numbers_that_the_database_gives_them(database: Database)
 
 def test_terms_of_one_number_are_added_up() -> None:
     fts = b"\0\0\0\2" + b"lamp\0\0\2\0\1\0\3" + b"pump\0\0\1\0\2"
-    with patch.object(term_weights, "term_id", return_value=7):
+    with patch.object(term_weights, "_term_ids", Memo(lambda _: 7, 10)):
         (together,) = weigh([fts], 3.0)
     (alone,) = weigh([b"\0\0\0\1" + b"lamp\0\0\3\0\1\0\2\0\3"], 3.0)
     assert together[:12] == alone[:12]
