@@ -15,6 +15,10 @@ from typing import Any, TypeAlias
 
 PRIVATE = 0o077  # what a process of ours lets others do with the files that it makes: nothing
 _SAFE_PATH = "PYTHONSAFEPATH"
+_PLAIN = (
+    "PATH", "HOME", "TMPDIR", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ", "LD_LIBRARY_PATH",
+    "DYLD_LIBRARY_PATH", "VIRTUAL_ENV", "PYTHONHOME", "OMP_NUM_THREADS", "TESSDATA_PREFIX",
+)  # fmt: skip
 
 Child: TypeAlias = subprocess.Popen[bytes]
 
@@ -40,6 +44,11 @@ def isolated(environment: Mapping[str, str]) -> dict[str, str]:
     path = os.pathsep.join(os.path.abspath(part) for part in given if part)
     kept = {name: value for name, value in environment.items() if name != "PYTHONPATH"}
     return {**kept, _SAFE_PATH: "1", **({"PYTHONPATH": path} if path else {})}
+
+
+def plain_environment(*more: str) -> dict[str, str]:
+    """Of this process's environment, what a child that needs no secret may see, and the variables `more`."""
+    return {name: os.environ[name] for name in (*_PLAIN, *more) if name in os.environ}
 
 
 def import_path() -> list[str]:

@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 CODE = [path for part in ("rag_assets", "evals") for path in sorted((ROOT / part).rglob("*.py"))]
 # Not a setting of ours: what a child process inherits, and what a terminal tells every program.
 ELSEWHERE = {
-    ("rag_assets/documents/isolated.py", "_environment"): "the variables that a parser process may see",
+    ("rag_assets/children.py", "plain_environment"): "the variables that a process without secrets may see",
     ("rag_assets/documents/tools.py", "_environment"): "the variables that a program may see that reads a file",
     ("rag_assets/launch/dev.py", "serve"): "the environment of what `rag dev` starts",
     ("rag_assets/launch/services.py", "main"): "the same, without the token for all but the webserver",

@@ -5,7 +5,7 @@ and no secret, and is replaced when it crashes or exceeds a limit: no format is 
 Only a parser that another process cannot import runs here. Safe to use from several threads, and after a fork.
 
 The settings `RAG_PARSE_SECONDS` and `RAG_PARSE_MEMORY_MB` bound what a worker may take for a file. Of the environment
-it sees the variables of `_PASSED`, and those that `RAG_PARSE_ENV` names.
+it sees what `plain_environment` lets through, and what `RAG_PARSE_ENV` names.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rag_assets.children import import_path, start_python
+from rag_assets.children import import_path, plain_environment, start_python
 from rag_assets.documents import ocr, registry
 from rag_assets.documents.building import failed
 from rag_assets.documents.formats import BUILTIN_FORMATS, Format
@@ -33,15 +33,12 @@ from rag_assets.documents.normalize import normalize
 from rag_assets.documents.sniff import CONTAINER_MAGIC
 from rag_assets.documents.worker import LENGTHS, READY, RETIRED, ParseTask, Setup
 from rag_assets.errors import InvalidArgument, ParserUnavailable, SourceError
+from rag_assets.processors import given_processors
 from rag_assets.settings import load_settings, read_variable
 
 __all__ = ["close_workers", "parse_file"]
 
 _START_SECONDS = 60.0
-_PASSED = (
-    "PATH", "HOME", "TMPDIR", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ", "LD_LIBRARY_PATH",
-    "DYLD_LIBRARY_PATH", "VIRTUAL_ENV", "PYTHONHOME", "OMP_NUM_THREADS", "TESSDATA_PREFIX",
-)  # fmt: skip
 _BOOTSTRAP = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
     "from rag_assets.documents.worker import main; main(*map(int, sys.argv[2:]))"
@@ -130,7 +127,7 @@ class _Worker:
             # ResourceWarning and the like of libraries are for their authors.
             self.process = start_python(
                 *("-W", "ignore", "-c", _BOOTSTRAP, json.dumps(import_path()), *arguments),
-                environment=_environment(),
+                environment=plain_environment(*_limits().passed),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -231,7 +228,7 @@ class _Pool:
     """Workers: as many at once as there are processors, and the idle ones are used again."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
-    slots: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(max(2, os.cpu_count() or 1)))
+    slots: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(max(2, given_processors())))
     idle: list[_Worker] = field(default_factory=list)
     alive: list[_Worker] = field(default_factory=list)
 
@@ -301,11 +298,6 @@ def _portable(format_: Format) -> bool:
     except (pickle.PicklingError, AttributeError, TypeError):
         return False
     return True
-
-
-def _environment() -> dict[str, str]:
-    names = (*_PASSED, *_limits().passed)
-    return {name: os.environ[name] for name in names if name in os.environ}
 
 
 _pool = _Pool()

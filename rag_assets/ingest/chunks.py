@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -20,11 +21,13 @@ from rag_assets.ingest.ahead import ahead
 from rag_assets.ingest.media import media_chunk, media_chunk_id, media_fields
 from rag_assets.ingest.repeated_pages import Pages, pages_of
 from rag_assets.ingest.sources import Failure
+from rag_assets.processors import given_processors
 from rag_assets.progress import stage
 from rag_assets.store.database import Database
 from rag_assets.store.profiles import BuiltProfile
 from rag_assets.store.publication import Publisher
 from rag_assets.store.sources import PendingSource, PendingVersion, StoredMedia, pending_sources, pending_versions
+from rag_assets.terms.beside import TermsBeside, terms_beside
 
 CHUNK_SCHEMA = pa.schema(
     [
@@ -40,11 +43,13 @@ CHUNK_SCHEMA = pa.schema(
         ("metadata", pa.string()),
         ("media", pa.string()),  # the file that is embedded instead of the content
         ("words", pa.string()),  # what lexical search finds it by, if that is not its content
+        ("terms", pa.string()),  # what `prepare` makes of that, where it has been made already
     ]
 )
 
 _PORTION_SOURCES = 1000
 _PORTION_BYTES = 2_000_000  # of text: some 2,000 chunks
+_BESIDE_BYTES = 2_000_000  # of less text the terms are prepared before another process has started
 
 
 @dataclass
@@ -120,11 +125,47 @@ def _chunk_profile(database: Database, built: BuiltProfile, report: ChunkReport)
         with database.work(built.tenant) as connection:
             return len(ids), pending_sources(connection, built.id, ids)
 
-    # The next portion comes from the database while this one is cut.
-    with stage(f"chunk {built.bot}", len(pending)) as bar, ThreadPoolExecutor(1, thread_name_prefix="read") as pool:
-        for done, sources in ahead(pool, read, _portions(pending), 2):
-            yield _chunk_sources(database, built, sources, pages, report)
+    # The next portion comes from the database while this one is cut, and the terms of the last one are prepared.
+    with (
+        stage(f"chunk {built.bot}", len(pending)) as bar,
+        ThreadPoolExecutor(1, thread_name_prefix="read") as pool,
+        _terms_of(built, pending) as terms,
+    ):
+        cut = (
+            (done, _chunk_sources(database, built, sources, pages, report))
+            for done, sources in ahead(pool, read, _portions(pending), 2)
+        )
+        for done, table in _with_terms(cut, terms):
+            yield table
             bar.advance(done)
+
+
+def _terms_of(built: BuiltProfile, pending: Sequence[PendingVersion]) -> AbstractContextManager[TermsBeside | None]:
+    """Where terms are prepared beside the cutting: of much text, if there is a processor for it."""
+    much = sum(version.text_bytes for version in pending) > _BESIDE_BYTES
+    return terms_beside(built.profile.terms) if much and given_processors() > 1 else nullcontext()
+
+
+def _with_terms(parts: Iterable[tuple[int, pa.Table]], terms: TermsBeside | None) -> Iterator[tuple[int, pa.Table]]:
+    """The parts with their terms, each of them while the next one is cut."""
+    waiting: tuple[int, pa.Table, Future[list[str] | None]] | None = None
+    for done, table in parts:
+        if terms is None:
+            yield done, table
+            continue
+        asked = terms.ask(pc.coalesce(table["words"], table["content"]).to_pylist())
+        if waiting is not None:
+            yield _answered(*waiting)
+        waiting = done, table, asked
+    if waiting is not None:
+        yield _answered(*waiting)
+
+
+def _answered(done: int, table: pa.Table, asked: Future[list[str] | None]) -> tuple[int, pa.Table]:
+    if (terms := asked.result()) is None:
+        return done, table
+    place = table.schema.get_field_index("terms")
+    return done, table.set_column(place, "terms", pa.array(terms, pa.string()))
 
 
 def _portions(pending: Iterable[PendingVersion]) -> Iterator[list[UUID]]:
@@ -195,6 +236,7 @@ def _row(built: BuiltProfile, spec_hash: str, source: PendingSource, chunk: Chun
         chunk.token_count,
         json.dumps(citation, ensure_ascii=False),
         "{}",
+        None,
         None,
         None,
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -22,6 +21,7 @@ from rag_assets.ingest.embeddings import vectors_of
 from rag_assets.ingest.extraction import ExtractReport, extract_triples, triples_of_chunks
 from rag_assets.ingest.repeated_pages import duplicate_versions
 from rag_assets.ingest.sources import Failure
+from rag_assets.processors import given_processors
 from rag_assets.progress import stage
 from rag_assets.store.database import Database
 from rag_assets.store.profiles import BuiltProfile
@@ -100,7 +100,7 @@ def _publish_all(
     rows: int,
     report: PublishReport,
 ) -> None:
-    workers = max(1, min(os.cpu_count() or 1, 4, rows // TRANSACTION_CHUNKS))
+    workers = max(1, min(given_processors(), 4, rows // TRANSACTION_CHUNKS))
 
     def work(batch: tuple[list[StagedVersion], pa.Table]) -> tuple[PublishReport, int]:
         versions, part = batch
@@ -202,4 +202,5 @@ def _staged(values: dict[str, Any], vector: NDArray[np.float32]) -> StagedChunk:
         metadata=str(values["metadata"]),
         embedding=vector,
         words=None if values["words"] is None else str(values["words"]),
+        terms=values["terms"],
     )

@@ -16,6 +16,7 @@ from psycopg.errors import DiskFull
 from psycopg.rows import class_row, dict_row
 
 from rag_assets.embedding.profiles import Storage
+from rag_assets.processors import given_processors
 from rag_assets.store.database import Connection, Database, as_array
 from rag_assets.store.partitions import build_index, index_is_valid, partition_name
 from rag_assets.store.profiles import BuiltProfile
@@ -279,7 +280,7 @@ def _size_build(connection: Connection, chunks: int, built: BuiltProfile) -> Non
     bytes_per_node = _BYTES_PER_DIMENSION[index.storage] * built.profile.dimensions + 48 * index.m + 200
     needed = _give_memory(connection, int(chunks * bytes_per_node * 1.3))
     shared = shutil.disk_usage("/dev/shm").free if os.path.isdir("/dev/shm") else needed + 1  # nosec B108
-    workers = min(os.cpu_count() or 1, 8) - 1 if shared > needed else 0
+    workers = min(given_processors(), 8) - 1 if shared > needed else 0
     connection.execute(sql.SQL("SET max_parallel_maintenance_workers = {}").format(sql.Literal(max(workers, 1))))
 
 

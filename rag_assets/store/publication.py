@@ -36,7 +36,7 @@ _SAMPLE = 200  # chunks whose mean length stands for all of a fresh profile
 @dataclass(frozen=True)
 class StagedChunk:
     """A chunk with its vector (d,) float32, ready to be published. `words` is what lexical search finds it by, where
-    that is not its content."""
+    that is not its content; `terms`, what `prepare` makes of that, where it has been made already."""
 
     id: UUID
     chunk_index: int
@@ -46,6 +46,13 @@ class StagedChunk:
     metadata: str  # JSON
     embedding: NDArray[np.float32]
     words: str | None = None
+    terms: str | None = None
+
+    def prepared(self, version: TermsVersion) -> str:
+        """The terms of its words."""
+        if self.terms is not None:
+            return self.terms
+        return prepare(self.content if self.words is None else self.words, version)
 
 
 @dataclass(frozen=True)
@@ -228,7 +235,7 @@ def _publish(transaction: _Transaction, versions: Sequence[StagedVersion], built
 def _stage(transaction: _Transaction, versions: Sequence[StagedVersion], terms: TermsVersion) -> None:
     """Copy chunks, with their words and the weights of these, to where they lie until they are inserted."""
     chunks = [(version.source_id, chunk) for version in versions for chunk in version.chunks]
-    words = [prepare(chunk.content if chunk.words is None else chunk.words, terms) for _, chunk in chunks]
+    words = [chunk.prepared(terms) for _, chunk in chunks]
     analysed = transaction.connection.cursor(binary=True, row_factory=scalar_row).execute(
         query("analysed_texts"), {**transaction.values, "texts": words}
     )

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from rag_assets import processors
 from rag_assets.embedding.estimate import document_tokens
 from rag_assets.embedding.profiles import EmbeddingProfile, make_profile
 from rag_assets.embedding.protocol import Caller
@@ -249,8 +250,8 @@ def test_a_graph_of_another_kind_is_refused_with_what_it_wants(tmp_path: Path, d
 
 
 def test_as_many_threads_as_the_process_has_processors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(onnx.os, "sched_getaffinity", lambda _: set(range(8)), raising=False)
-    monkeypatch.setattr(onnx, "_CGROUP", tmp_path / "cpu.max")
+    monkeypatch.setattr(processors.os, "sched_getaffinity", lambda _: set(range(8)), raising=False)
+    monkeypatch.setattr(processors, "_CGROUP", tmp_path / "cpu.max")
     assert onnx.usable_threads() == 8
     for text, threads in (("150000 100000\n", 2), ("max 100000\n", 8), ("1600000 100000\n", 8)):
         (tmp_path / "cpu.max").write_text(text)

@@ -11,6 +11,7 @@ from rag_assets.store import term_weights
 from rag_assets.store.database import Database
 from rag_assets.store.term_weights import term_id, weigh
 from rag_assets.terms import prepare
+from rag_assets.terms.memo import Memo
 from tests.support.worlds import ingested
 
 TEXTS = [

@@ -29,6 +29,7 @@ GROUND = {
     "marks",
     "printing",
     "private",
+    "processors",
     "progress",
     "settings",
     "settings_page",

@@ -6,11 +6,9 @@ text gets the same vector whatever it is batched with.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from functools import cache
 from itertools import chain
-from pathlib import Path
 
 from rag_assets.embedding.check import check_texts
 from rag_assets.embedding.profiles import EmbeddingProfile
@@ -20,9 +18,8 @@ from rag_assets.embedding.providers.onnx_session import OnnxModel, Tokens
 from rag_assets.embedding.providers.onnx_texts import ModelTexts
 from rag_assets.embedding.providers.windows import check_room, mean_of_windows
 from rag_assets.errors import InvalidProfile
+from rag_assets.processors import given_processors
 from rag_assets.settings import load_settings
-
-_CGROUP = Path("/sys/fs/cgroup/cpu.max")
 
 
 class OnnxEmbedder:
@@ -73,21 +70,6 @@ def _load(model: str, place: str | None) -> OnnxModel:
 def usable_threads() -> int:
     """How many processors models may use in this process: `RAG_ONNX_THREADS`, else those that it was given."""
     return load_settings().onnx_threads or given_processors()
-
-
-def given_processors() -> int:
-    """The processors that this process may run on, and of their time no more than its container has."""
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min(usable, _quota() or usable))
-
-
-def _quota() -> int | None:
-    """The processors that a container may use in all, rounded up; None where nothing limits it."""
-    try:
-        allowed, _, period = _CGROUP.read_text(encoding="ascii").partition(" ")
-        return -(-int(allowed) // int(period))
-    except (OSError, ValueError):  # no such file, or "max"
-        return None
 
 
 def build(profile: EmbeddingProfile) -> Embedder:

@@ -1,0 +1,83 @@
+"""Terms prepared in a process of its own, on a processor that would else have nothing to do."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+
+from rag_assets.children import Child, import_path, plain_environment, start_python
+from rag_assets.terms import TermsVersion
+from rag_assets.terms.worker import receive, send
+
+_BOOTSTRAP = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
+    "from rag_assets.terms.worker import main; main(int(sys.argv[2]))"
+)
+_END_S = 10.0
+
+
+class TermsBeside:
+    """Prepares the terms of lists of texts, one list after the other, while its caller does something else."""
+
+    def __init__(self, process: Child) -> None:
+        self._process: Child | None = process
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="terms")
+
+    def ask(self, texts: Sequence[str]) -> Future[list[str] | None]:
+        """Their terms, as `prepare` makes them; None from when on the process is gone."""
+        return self._pool.submit(self._answer, list(texts))
+
+    def close(self) -> None:
+        """End the process; what it was asked and has not answered has no answer."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        if (process := self._process) is not None:
+            process.kill()
+            process.wait(_END_S)
+        self._pool.shutdown()
+
+    def _answer(self, texts: list[str]) -> list[str] | None:
+        process = self._process
+        if process is None:
+            return None
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            send(process.stdin, texts)
+            terms = receive(process.stdout)
+        except (OSError, EOFError, ValueError):
+            terms = None
+        if terms is None or len(terms) != len(texts):
+            self._process = None  # killed, or out of memory: whoever needs the terms prepares them
+            process.kill()
+            process.wait(_END_S)
+            return None
+        return terms
+
+
+@contextmanager
+def terms_beside(version: TermsVersion) -> Iterator[TermsBeside | None]:
+    """A process that prepares terms, until the end of the block; None where it cannot be started."""
+    try:
+        process = start_python(
+            *("-c", _BOOTSTRAP, json.dumps(import_path()), str(version)),
+            environment=plain_environment(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    except OSError:
+        yield None
+        return
+    with process:
+        beside = TermsBeside(process)
+        try:
+            yield beside
+        finally:
+            beside.close()
+            with suppress(OSError):  # what it has not read
+                assert process.stdin is not None
+                process.stdin.close()
