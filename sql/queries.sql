@@ -1237,6 +1237,12 @@ SELECT c.embedding FROM (
 ) chosen
 JOIN rag.knowledge_chunks c ON c.embedding_profile_id = {profile} AND c.id = chosen.id
 
+-- copy_vectors --
+-- Of all shared chunks.
+COPY (SELECT embedding FROM rag.knowledge_chunks
+      WHERE embedding_profile_id = {profile} AND source_id NOT IN (SELECT rag.private_sources({profile})))
+TO STDOUT (FORMAT binary)
+
 -- exported_sources --
 -- What a profile serves of the sources that the scope may see, and in how many chunks.
 SELECT sp.source_id, sp.chunk_count AS chunks

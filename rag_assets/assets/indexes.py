@@ -12,9 +12,10 @@ from rag_assets.ingest.found_weights import find_weight
 from rag_assets.partitions import tenant_profile
 from rag_assets.resources import Postgres
 from rag_assets.store.database import Database
-from rag_assets.store.indexes import MIN_RECALL, ensure_hnsw, refresh_lexical, tune_recall
+from rag_assets.store.indexes import ensure_hnsw, refresh_lexical
 from rag_assets.store.overview import BotIndexes
 from rag_assets.store.profiles import BuiltProfile
+from rag_assets.store.recall import MIN_RECALL, tune_recall
 
 
 @dg.asset(

@@ -21,15 +21,9 @@ from rag_assets.ingest.visibility import Visibility, check_visibility, space_of,
 from rag_assets.keys import check_key
 from rag_assets.sources.roots import resolve_roots
 from rag_assets.store.database import Database, require_database
-from rag_assets.store.indexes import (
-    HnswReport,
-    LexicalReport,
-    RecallReport,
-    ensure_hnsw,
-    refresh_lexical,
-    tune_recall,
-)
+from rag_assets.store.indexes import HnswReport, LexicalReport, ensure_hnsw, refresh_lexical
 from rag_assets.store.profiles import add_spec
+from rag_assets.store.recall import RecallReport, tune_recall
 from rag_assets.store.set_up import prepare
 
 

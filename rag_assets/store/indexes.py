@@ -6,7 +6,7 @@ import os
 import shutil
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,25 +20,13 @@ from rag_assets.processors import given_processors
 from rag_assets.store.database import Connection, Database, as_array
 from rag_assets.store.partitions import build_index, index_is_valid, partition_name
 from rag_assets.store.profiles import BuiltProfile
-from rag_assets.store.search import SearchRequest, search_chunks
 from rag_assets.store.sql import first_row, query, scalar, scalars
-from rag_assets.store.statements import Scope
 
 REFRESH_SHARE = 0.05  # statistics are counted anew once this share of chunks has come or gone
 DRIFT_SHARE = 0.10  # BM25 weights are rebuilt once the mean length is off by this share
 REBUILD_FACTOR = 2.0  # an HNSW graph that has grown by this factor since its build is built anew
-MIN_RECALL = 0.99
 ONLINE_CHUNKS = 100_000  # a smaller index is built in seconds, which publishers wait for and readers do not notice
-# How far a search looks in the graph, and at how many times what it is to find: the first that is enough is kept. The
-# last bounds what a search costs.
-_STEPS: Mapping[Storage, Sequence[tuple[int, int]]] = {
-    "vector": ((64, 1), (100, 1), (200, 1), (400, 1), (800, 1)),
-    "halfvec": ((64, 1), (100, 1), (200, 1), (400, 1), (800, 1)),
-    "bit": ((100, 5), (100, 10), (200, 20), (400, 40), (800, 80)),
-}
 _METRIC_OPS = {"cosine": "cosine_ops", "ip": "ip_ops", "l2": "l2_ops"}
-_ROUNDING = 1e-6  # between two ways of adding up the same score
-_OPPOSITE = 1e-3  # so short a sum of two vectors points nowhere
 _BYTES_PER_DIMENSION: Mapping[Storage, float] = {"vector": 4, "halfvec": 2, "bit": 1 / 8}
 _LENGTH_SAMPLE = 2000  # chunks whose mean length stands for all
 _FLOOR_SAMPLE, _MIN_FLOOR_SAMPLE = 200, 20
@@ -70,18 +58,6 @@ class HnswReport:
     exact_below: int
     index_built: bool
     index_bytes: int
-    storage: Storage
-
-
-@dataclass(frozen=True)
-class RecallReport:
-    """recall@10 of the index against exact search, over so many `queries`, at `ef_search`; of bits, `oversampling`
-    times as many chunks are looked at as are asked for. Below `MIN_RECALL`, no step that is allowed reaches it."""
-
-    recall: float
-    ef_search: int
-    queries: int
-    oversampling: int
     storage: Storage
 
 
@@ -172,7 +148,7 @@ def _refresh_statistics(
     connection.execute(query("forget_lexeme_stats"), values)
     connection.execute(_compose("count_lexemes", built), values)
     kept = length if rebuilt else assumed
-    sample = _sample(connection, built, _FLOOR_SAMPLE)
+    sample = sample_vectors(connection, built, _FLOOR_SAMPLE)
     connection.execute(
         query("statistics_refreshed"),
         {**values, "chunks": chunks, "length": kept, "dense_floor": dense_floor(sample)},
@@ -186,7 +162,7 @@ def _index_state(connection: Connection, built: BuiltProfile) -> _IndexState:
     return state
 
 
-def _sample(connection: Connection, built: BuiltProfile, limit: int) -> list[NDArray[np.float32]]:
+def sample_vectors(connection: Connection, built: BuiltProfile, limit: int) -> list[NDArray[np.float32]]:
     """Up to `limit` vectors of the profile, each (d,) float32; the same ones each time."""
     return [as_array(vector) for vector in scalars(connection, _compose("sample_vectors", built), {"limit": limit})]
 
@@ -289,62 +265,3 @@ def _give_memory(connection: Connection, wanted: int) -> int:
     given = min(max(wanted, _MIN_BUILD_MEMORY), _MAX_BUILD_MEMORY)
     connection.execute(sql.SQL("SET maintenance_work_mem = {}").format(sql.Literal(f"{given >> 10}kB")))
     return given
-
-
-def tune_recall(database: Database, built: BuiltProfile, queries: int = 30) -> RecallReport | None:
-    """Measure the index's recall@10 against exact search and keep the least work that reaches 0.99: the smallest
-    `ef_search`, with bits also the smallest oversampling; the most that is allowed where none does.
-
-    None where the profile is searched exactly, which is recall 1 by construction, or is not served yet.
-    """
-    with database.work(built.tenant) as connection:
-        if not index_is_valid(connection, f"{partition_name(built.id)}_hnsw"):
-            return None
-        vectors = _as_asked(_sample(connection, built, 2 * queries))
-    scope = {"tenant": built.tenant, "bot": built.bot, "space": str(built.space_id), "profile": str(built.id)}
-    storage = built.profile.index.storage
-    with database.asking() as connection:
-        exact = [_nearest(connection, database.signed(scope), vector, exact=True) for vector in vectors]
-        wanted = sum(map(len, exact))
-        if not wanted:
-            return None
-        for ef, oversampling in _STEPS[storage]:
-            report = RecallReport(0.0, ef, len(vectors), oversampling, storage)
-            _keep_tuned(database, built, report, measured=False)
-            approximate = [_nearest(connection, database.signed(scope), vector, exact=False) for vector in vectors]
-            found = sum(_as_near(ours, best) for ours, best in zip(approximate, exact, strict=True))
-            report = replace(report, recall=found / wanted)
-            if report.recall >= MIN_RECALL:
-                break
-    _keep_tuned(database, built, report, measured=True)
-    return report
-
-
-def _as_asked(sample: Sequence[NDArray[np.float32]]) -> list[NDArray[np.float32]]:
-    """What an index is measured with: a vector between each two of a sample, (d,) float32 at unit length.
-
-    A question is near several chunks and is none of them. A graph finds stored vectors more easily: .998 of their
-    nearest where it found .965 of those of real questions, and .976 of those of such vectors.
-    """
-    half = len(sample) // 2
-    between = [one + other for one, other in zip(sample[:half], sample[half:], strict=False)]
-    asked = [vector / norm for vector in between if (norm := np.linalg.norm(vector)) > _OPPOSITE]
-    return asked or list(sample)
-
-
-def _nearest(connection: Connection, scope: Scope, vector: NDArray[np.float32], *, exact: bool) -> list[float]:
-    """Scores of the ten nearest chunks, best first; each copy of a text is one, for which no search goes on."""
-    request = SearchRequest(mode="dense", vector=vector, text="", top_k=10, exact=exact, copies=True)
-    return [row.score for row in search_chunks(connection, scope, request)]
-
-
-def _as_near(scores: Sequence[float], exact: Sequence[float]) -> int:
-    """How many are as near as the last of the exact ones: of chunks that are equally near it does not matter which."""
-    return sum(score >= exact[-1] - _ROUNDING for score in scores) if exact else 0
-
-
-def _keep_tuned(database: Database, built: BuiltProfile, report: RecallReport, *, measured: bool) -> None:
-    with database.work(built.tenant) as connection:
-        values = {"ef_search": report.ef_search, "oversampling": report.oversampling}
-        recall = report.recall if measured else None
-        connection.execute(query("hnsw_tuned"), {"profile": built.id, "recall": recall, **values})

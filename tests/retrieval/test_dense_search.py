@@ -16,8 +16,9 @@ from rag_assets.embedding.profiles import IndexSpec, make_profile
 from rag_assets.errors import InvalidProfile, SourceError
 from rag_assets.retrieval import DenseRetriever, HybridRetriever, LexicalRetriever, open_scope
 from rag_assets.store.database import Database
-from rag_assets.store.indexes import ensure_hnsw, tune_recall
+from rag_assets.store.indexes import ensure_hnsw
 from rag_assets.store.profiles import add_spec
+from rag_assets.store.recall import tune_recall
 from tests.support.corpora import Corpus, unit
 from tests.support.worlds import ingested
 

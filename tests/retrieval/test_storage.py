@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from rag_assets.embedding.profiles import IndexSpec, Storage, make_profile
 from rag_assets.store.database import Database
-from rag_assets.store.indexes import MIN_RECALL, ensure_hnsw, tune_recall
+from rag_assets.store.indexes import ensure_hnsw
+from rag_assets.store.recall import MIN_RECALL, tune_recall
 from rag_assets.store.search import SearchRequest
 from tests.support.corpora import Corpus, unit
 

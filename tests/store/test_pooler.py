@@ -19,10 +19,10 @@ from rag_assets.ingest.run import ingest
 from rag_assets.retrieval import HybridRetriever, aopen_scope, open_scope
 from rag_assets.store.batch_jobs import alone_with_jobs
 from rag_assets.store.database import Database
-from rag_assets.store.indexes import tune_recall
 from rag_assets.store.migrate import migrate
 from rag_assets.store.profiles import add_spec, built_profile
 from rag_assets.store.promotion import promote, roll_back
+from rag_assets.store.recall import tune_recall
 from tests.support.labelled_world import COARSE, FINE, labelled_bot, write_collection
 from tests.support.pooler import PGBOUNCER, pgbouncer
 from tests.support.worlds import ingested, rooted, write_files
