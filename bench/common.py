@@ -52,8 +52,10 @@ def load_collection(folder: Path, split: str = "test") -> Collection:
 
 
 def environment() -> dict[str, str]:
-    """The environment of a product that lives under `.bench`, whatever the shell has set."""
-    values = {name: value for name, value in os.environ.items() if name not in ("DATABASE_URL", "RAG_STORAGE")}
+    """The environment of a product that lives under `.bench`, whatever the shell has set: nor does each process compile
+    our code anew."""
+    left_out = ("DATABASE_URL", "RAG_STORAGE", "PYTHONDONTWRITEBYTECODE")
+    values = {name: value for name, value in os.environ.items() if name not in left_out}
     return {**values, "RAG_HOME": str(HOME)}
 
 
