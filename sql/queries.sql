@@ -1525,22 +1525,16 @@ WHERE i.embedding_profile_id = %(profile)s AND i.statistics_at IS DISTINCT FROM 
 
 -- sample_passages --
 -- Shared chunks with words, chosen by their text: the same ones of the same texts, whatever their ids.
-SELECT c.source_id, c.content, c.citation, c.embedding, c.lexical::text AS terms
+SELECT c.source_id, c.content, c.citation, c.embedding, c.lexical
 FROM rag.knowledge_chunks c
 WHERE c.embedding_profile_id = {profile} AND c.fts <> '' AND c.source_id NOT IN (SELECT rag.private_sources({profile}))
 ORDER BY rag.text_id(c.content), c.id LIMIT %(limit)s
 
 -- terms_of_queries --
 -- What each term of each query counts, as a search has it; null for one without terms.
-SELECT (rag.analyse_query(%(profile)s, %(language)s::regconfig, q.words)).weights::text
+SELECT (rag.analyse_query(%(profile)s, %(language)s::regconfig, q.words)).weights
 FROM unnest(%(texts)s::text[]) WITH ORDINALITY AS q (words, place)
 ORDER BY q.place
-
--- terms_of_texts --
--- The BM25 weights that texts would have as chunks.
-SELECT rag.bm25_weights(rag.text_terms(%(language)s::regconfig, t.words), %(length)s)::text
-FROM unnest(%(texts)s::text[]) WITH ORDINALITY AS t (words, place)
-ORDER BY t.place
 
 -- set_found_weight --
 -- It replaces the one before.

@@ -11,15 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rag_assets.documents.model import embedding_text
 from rag_assets.embedding.models import texts_at_once
-from rag_assets.embedding.protocol import Embedder
 from rag_assets.embedding.registry import embedder_for
 from rag_assets.errors import EmbeddingError
 from rag_assets.ingest.embeddings import require_origin
-from rag_assets.ingest.leg_weights import Estimate, Trials, estimate, nearest, term_scores, trials
+from rag_assets.ingest.leg_weights import Estimate, Trials, estimate, nearest, term_matrix, trials
 from rag_assets.ingest.self_queries import SelfQuery, is_prose, self_queries
 from rag_assets.printing import counted
 from rag_assets.store.database import Database
@@ -27,6 +25,7 @@ from rag_assets.store.profiles import BuiltProfile
 from rag_assets.store.weights import (
     DEFAULT_WEIGHT,
     Passage,
+    Sample,
     Statistics,
     sample_passages,
     set_found_weight,
@@ -47,16 +46,6 @@ class _Looked:
     evidence: dict[str, Any]
 
 
-@dataclass(frozen=True)
-class _Scores:
-    """Of each query (n, d) and (n, passages): its vector, and its similarities and words in each passage."""
-
-    vectors: NDArray[np.float32]
-    dense: NDArray[np.float32]
-    lexical: NDArray[np.float32]
-    terms: Sequence[dict[int, float]]
-
-
 def find_weight(database: Database, built: BuiltProfile) -> float | None:
     """Find the weight of a profile whose statistics were made since it was last looked for, and store it with its
     evidence; None where nothing was to be looked for, or nothing found, which leaves the default.
@@ -64,21 +53,19 @@ def find_weight(database: Database, built: BuiltProfile) -> float | None:
     with database.work(built.tenant) as connection:
         statistics = statistics_without_weight(connection, built)
         limit = texts_at_once(built.profile.provider)
-        passages = sample_passages(connection, built, POOL) if statistics and limit else []
-    if statistics is None:
+        sample = sample_passages(connection, built, POOL if limit else 0) if statistics else None
+    if statistics is None or sample is None:
         return None
-    looked = _looked(database, built, statistics, passages, limit)
+    looked = _looked(database, built, statistics, sample, limit)
     with database.work(built.tenant) as connection:
         set_found_weight(connection, built, looked.weight, looked.evidence, statistics)
     return looked.weight
 
 
-def _looked(
-    database: Database, built: BuiltProfile, statistics: Statistics, passages: Sequence[Passage], limit: int
-) -> _Looked:
+def _looked(database: Database, built: BuiltProfile, statistics: Statistics, sample: Sample, limit: int) -> _Looked:
     if not limit:
         return _nothing(f"the model of {built.profile.provider} is asked over a network")
-    texts = [passage.content for passage in passages]
+    texts = [passage.content for passage in sample.passages]
     if sum(map(is_prose, texts)) < len(texts) / 2:
         return _nothing("most passages are source code or tables, whose lines are no questions")
     asked = [query for query in self_queries(texts, limit) if is_prose(texts[query.place])]
@@ -86,11 +73,7 @@ def _looked(
         return _nothing(f"{counted(len(asked), 'passage has', 'passages have')} two sentences, and {FEWEST} are needed")
     try:
         require_origin(built, built.profile.origin)
-        scores = _scored(database, built, embedder_for(built.profile), passages, asked)
-        both = [
-            _tried(database, built, statistics, passages, asked, scores, [getattr(query, kind) for query in asked])
-            for kind in ("hard", "easy")
-        ]
+        both = _tried(database, built, statistics, sample, asked)
     except EmbeddingError as error:
         return _nothing(f"the model could not be asked: {error}")
     fewest = min(len(found.listed) for found in both)
@@ -105,43 +88,33 @@ def _nothing(reason: str) -> _Looked:
     return _Looked(None, {"reason": reason})
 
 
-def _scored(
-    database: Database, built: BuiltProfile, embedder: Embedder, passages: Sequence[Passage], asked: Sequence[SelfQuery]
-) -> _Scores:
-    vectors = np.concatenate([embedder.embed_query(query.text).vectors for query in asked])
-    with database.work(built.tenant) as connection:
-        terms = terms_of_queries(connection, built, [query.text for query in asked])
-    dense = vectors @ np.stack([passage.vector for passage in passages]).T
-    return _Scores(vectors, dense, term_scores(terms, [passage.terms for passage in passages]), terms)
-
-
 def _tried(
-    database: Database,
-    built: BuiltProfile,
-    statistics: Statistics,
-    passages: Sequence[Passage],
-    asked: Sequence[SelfQuery],
-    scores: _Scores,
-    left: Sequence[str],
-) -> Trials:
-    """Each query among all passages, its own being what is `left` of it."""
-    contexts = [_context(built, passages[query.place]) for query in asked]
+    database: Database, built: BuiltProfile, statistics: Statistics, sample: Sample, asked: Sequence[SelfQuery]
+) -> list[Trials]:
+    """Each query among all passages, its own being what is left of it: in the hard case, and in the easy one."""
+    embedder = embedder_for(built.profile)
+    vectors = np.concatenate([embedder.embed_query(query.text).vectors for query in asked])
+    left = [query.hard for query in asked] + [query.easy for query in asked]
+    contexts = [_context(built, sample.passages[query.place]) for query in asked] * 2
     texts = [embedding_text(context, text) for context, text in zip(contexts, left, strict=True)]
-    embedded = embedder_for(built.profile).embed_documents(texts).vectors
+    embedded = embedder.embed_documents(texts).vectors
     with database.work(built.tenant) as connection:
+        queries = terms_of_queries(connection, built, [query.text for query in asked])
         terms = terms_of_texts(connection, built, left, statistics)
+    words = np.unique(queries.numbers)
+    wanted = term_matrix(queries, words)
+    dense, lexical = vectors @ sample.vectors.T, wanted @ term_matrix(sample.terms, words).T
+    cases = zip(np.split(embedded, 2), np.split(term_matrix(terms, words), 2), strict=True)
     own = [query.place for query in asked]
-    rows = range(len(asked))
-    dense, lexical = scores.dense.copy(), scores.lexical.copy()
-    dense[rows, own] = np.einsum("nd,nd->n", scores.vectors, embedded)
-    lexical[rows, own] = [
-        sum(weight * mine.get(term, 0.0) for term, weight in wanted.items())
-        for wanted, mine in zip(scores.terms, terms, strict=True)
-    ]
     # What else the same source says is no wrong answer, and overlapping chunks hold the sentence itself.
-    sources = np.array([str(passage.source_id) for passage in passages])
+    sources = np.array([str(passage.source_id) for passage in sample.passages])
     others = sources[None, :] != sources[own][:, None]
-    return trials(dense, lexical, own, others, statistics.dense_floor)
+    found = []
+    for near, said in cases:
+        dense[range(len(own)), own] = np.einsum("nd,nd->n", vectors, near)
+        lexical[range(len(own)), own] = np.einsum("nt,nt->n", wanted, said)
+        found.append(trials(dense, lexical, own, others, statistics.dense_floor))
+    return found
 
 
 def _context(built: BuiltProfile, passage: Passage) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+from rag_assets.store.term_weights import Terms
 
 Floats = NDArray[np.float64]
 
@@ -52,39 +54,29 @@ def trials(
     count for what it found by chance. `others` (n, passages) says which passages count beside it. A query of which no
     passage has a word says nothing about how to fuse and is left out.
     """
-    found = [
-        shares
-        for row, right in enumerate(own)
-        if (shares := _shares(dense[row], lexical[row], right, others[row], floor)) is not None
-    ]
-    listed = np.zeros((len(found), max(map(len, found), default=1)), dtype=bool)
-    padded = np.zeros((*listed.shape, 2))
-    for row, shares in enumerate(found):
-        listed[row, : len(shares)] = True
-        padded[row, : len(shares)] = shares
-    return Trials(padded, listed)
+    right = np.zeros_like(others)
+    right[np.arange(len(own)), own] = True
+    counted = others | right
+    with_words = counted & (lexical > 0)
+    listed = _best(dense, counted) | _best(lexical, with_words) | right
+    above = np.where(listed, np.maximum(dense.astype(np.float64) - floor, 0), 0)
+    words = np.where(listed, lexical.astype(np.float64), 0)
+    shares = [scores / np.maximum(scores.max(axis=1, keepdims=True), 1e-9) for scores in (above, words)]
+    # The right one first, and those that are not listed last.
+    order = np.argsort(~listed * np.int8(2) - right, axis=1, kind="stable")[:, : listed.sum(axis=1).max(initial=1)]
+    found = with_words.any(axis=1)
+    padded = np.stack([np.take_along_axis(share, order, axis=1) for share in shares], axis=2)
+    return Trials(padded[found], np.take_along_axis(listed, order, axis=1)[found])
 
 
-def _shares(
-    dense: NDArray[np.float32], lexical: NDArray[np.float32], own: int, others: NDArray[np.bool_], floor: float
-) -> Floats | None:
-    counts = others.copy()
-    counts[own] = True
-    places = np.flatnonzero(counts)
-    with_words = places[lexical[places] > 0]
-    listed = np.union1d(_best(dense, places), _best(lexical, with_words))
-    if not len(with_words):
-        return None
-    listed = np.concatenate([[own], listed[listed != own]])
-    above = np.maximum(dense[listed].astype(np.float64) - floor, 0)
-    words = lexical[listed].astype(np.float64)
-    return np.stack([above / max(above.max(), 1e-9), words / words.max()], axis=1)
-
-
-def _best(scores: NDArray[np.float32], places: NDArray[np.intp]) -> NDArray[np.intp]:
-    if len(places) <= _DEPTH:
-        return places
-    return places[np.argpartition(-scores[places], _DEPTH - 1)[:_DEPTH]]
+def _best(scores: NDArray[np.float32], counted: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Which of those that are counted are the best of each row."""
+    if scores.shape[1] <= _DEPTH:
+        return counted
+    best = np.zeros_like(counted)
+    worst_first = np.where(counted, -scores, np.inf)
+    np.put_along_axis(best, np.argpartition(worst_first, _DEPTH - 1, axis=1)[:, :_DEPTH], True, axis=1)
+    return best & counted
 
 
 def estimate(found: Trials) -> Estimate:
@@ -126,8 +118,9 @@ def _derivatives(found: Trials, counts: Floats) -> tuple[Floats, Floats]:
     odds = np.where(found.listed, found.shares @ counts, -np.inf)
     odds = np.exp(odds - odds.max(axis=1, keepdims=True))
     chances = odds / odds.sum(axis=1, keepdims=True)
-    means = np.einsum("nm,nmk->nk", chances, found.shares)
-    spread = np.einsum("nm,nmk,nml->kl", chances, found.shares, found.shares) - means.T @ means
+    weighted = chances[:, :, None] * found.shares
+    means = weighted.sum(axis=1)
+    spread = np.tensordot(weighted, found.shares, ((0, 1), (0, 1))) - means.T @ means
     gradient = (found.shares[:, 0] - means).sum(axis=0) - counts / _PRIOR**2
     return gradient, spread + np.eye(2) / _PRIOR**2
 
@@ -140,15 +133,11 @@ def nearest(default: float, estimates: Sequence[Estimate]) -> float:
     return round(min(max(default, low), high), 2)
 
 
-def term_scores(queries: Sequence[Mapping[int, float]], passages: Sequence[Mapping[int, float]]) -> NDArray[np.float32]:
-    """The inner product of each query's terms with each passage's (queries, passages)."""
-    columns = {term: column for column, term in enumerate(dict.fromkeys(term for terms in queries for term in terms))}
-    return _matrix(queries, columns) @ _matrix(passages, columns).T
-
-
-def _matrix(texts: Sequence[Mapping[int, float]], columns: Mapping[int, int]) -> NDArray[np.float32]:
-    matrix = np.zeros((len(texts), len(columns)), dtype=np.float32)
-    for row, terms in enumerate(texts):
-        wanted = [term for term in terms if term in columns]
-        matrix[row, [columns[term] for term in wanted]] = [terms[term] for term in wanted]
+def term_matrix(texts: Terms, terms: NDArray[np.int64]) -> NDArray[np.float32]:
+    """What each of some terms, which are sorted, counts in each text (texts, terms)."""
+    matrix = np.zeros((texts.texts, len(terms)), dtype=np.float32)
+    places = np.searchsorted(terms, texts.numbers)
+    known = np.flatnonzero(places < len(terms))
+    known = known[terms[places[known]] == texts.numbers[known]]
+    matrix[texts.owners[known], places[known]] = texts.weights[known]
     return matrix

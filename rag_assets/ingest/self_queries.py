@@ -55,7 +55,7 @@ def sentences(text: str) -> list[tuple[int, int]]:
 def is_prose(text: str) -> bool:
     """Whether a text is sentences. Lines of source code are no questions: they share names with the rest of it that
     nobody asks by."""
-    return sum(sign in _CODE for sign in text) < _CODE_SHARE * len(text)
+    return sum(map(text.count, _CODE)) < _CODE_SHARE * len(text)
 
 
 def _number(text: str) -> int:

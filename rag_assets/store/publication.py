@@ -26,7 +26,7 @@ from rag_assets.store.failures import first_line
 from rag_assets.store.profiles import BuiltProfile, complete_profile
 from rag_assets.store.sql import query, scalar, scalars
 from rag_assets.store.tenants import Space
-from rag_assets.store.term_weights import weigh
+from rag_assets.store.term_weights import as_sparsevecs, weigh
 from rag_assets.store.triples import Analysis, Place, Triple, write_triples
 from rag_assets.terms import TermsVersion, prepare
 
@@ -240,7 +240,7 @@ def _stage(transaction: _Transaction, versions: Sequence[StagedVersion], terms: 
         query("analysed_texts"), {**transaction.values, "texts": words}
     )
     found = analysed.fetchall()
-    weights = weigh(found, transaction.scalar("average_length") or 1.0)
+    weights = as_sparsevecs(weigh(found, transaction.scalar("average_length") or 1.0))
     transaction.connection.execute(query("staged_chunks_table"))
     with transaction.connection.cursor().copy(query("copy_staged_chunks")) as copy:
         copy.write(BINARY_COPY)

@@ -21,7 +21,17 @@ _BESIDE = 0.9  # of a word: what a text is found by beside its words, which is l
 _TERMS = 999_999_999
 _DIMENSIONS = 1_000_000_000
 _HEAD = Struct(">iii")  # of a sparsevec: dimensions, entries, nothing
+_NO_TERMS = _HEAD.pack(_DIMENSIONS, 0, 0)
 _LABEL_A = 3 << 6  # in the first byte of a position
+
+
+class Terms(NamedTuple):
+    """The terms of so many texts, one text after the other: whose each is, its number, and what it counts there."""
+
+    texts: int
+    owners: NDArray[np.int64]
+    numbers: NDArray[np.int64]
+    weights: NDArray[np.float32]
 
 
 def term_id(lexeme: bytes) -> int:
@@ -32,8 +42,8 @@ def term_id(lexeme: bytes) -> int:
 _term_ids = Memo(term_id, 400_000)
 
 
-def weigh(texts: Sequence[bytes], average_length: float) -> list[bytes]:
-    """The sparsevec of each text, in binary, from its tsvector in binary.
+def weigh(texts: Sequence[bytes], average_length: float) -> Terms:
+    """What the terms of texts count in them, from their tsvectors in binary.
 
     A term that stands tf times among `length` words weighs tf (k1 + 1) / (tf + k1 (1 - b + b length / average)).
     """
@@ -49,14 +59,33 @@ def weigh(texts: Sequence[bytes], average_length: float) -> list[bytes]:
     first = np.flatnonzero(np.append(True, (owners[1:] != owners[:-1]) | (numbers[1:] != numbers[:-1])))[: len(order)]
     tf = np.add.reduceat((own + _BESIDE * (all_of_it - own))[order], first) if len(order) else np.empty(0)
     norms = _K1 * ((1 - _B) + _B * lengths / max(average_length, 1))
-    values = (tf * (_K1 + 1) / (tf + norms[owners[first]])).astype(">f4").tobytes()
-    places = (numbers[first] - 1).astype(">i4").tobytes()  # from 0 in binary
-    counts = np.bincount(owners[first], minlength=len(texts))
+    weights = tf * (_K1 + 1) / (tf + norms[owners[first]])
+    return Terms(len(texts), owners[first], numbers[first], weights.astype(np.float32))
+
+
+def as_sparsevecs(terms: Terms) -> list[bytes]:
+    """The sparsevec of each text, in binary."""
+    values = terms.weights.astype(">f4").tobytes()
+    places = (terms.numbers - 1).astype(">i4").tobytes()  # from 0 in binary
+    counts = np.bincount(terms.owners, minlength=terms.texts)
     ends = 4 * np.cumsum(counts)
     return [
         _HEAD.pack(_DIMENSIONS, count, 0) + places[end - 4 * count : end] + values[end - 4 * count : end]
         for count, end in zip(counts.tolist(), ends.tolist(), strict=True)
     ]
+
+
+def read_sparsevecs(texts: Sequence[bytes | None]) -> Terms:
+    """Terms from the sparsevec of each text, in binary; None is that of a text without any."""
+    found = [text or _NO_TERMS for text in texts]
+    counts = [_HEAD.unpack_from(text)[1] for text in found]
+    starts = [_HEAD.size + 4 * count for count in counts]
+    places = b"".join(text[_HEAD.size : start] for text, start in zip(found, starts, strict=True))
+    values = b"".join(text[start:] for text, start in zip(found, starts, strict=True))
+    numbers = np.frombuffer(places, ">i4").astype(np.int64) + 1
+    return Terms(
+        len(found), np.repeat(np.arange(len(found)), counts), numbers, np.frombuffer(values, ">f4").astype(np.float32)
+    )
 
 
 class _Lexemes(NamedTuple):

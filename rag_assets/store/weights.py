@@ -11,13 +11,14 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 from psycopg import sql
-from psycopg.rows import class_row, dict_row
+from psycopg.rows import class_row, dict_row, scalar_row
 from psycopg.types.json import Jsonb
 
 from rag_assets.documents.normalize import clean_json
 from rag_assets.store.database import Connection, as_array
 from rag_assets.store.profiles import BuiltProfile
-from rag_assets.store.sql import first_row, query, rows, scalars
+from rag_assets.store.sql import first_row, query
+from rag_assets.store.term_weights import Terms, read_sparsevecs, weigh
 from rag_assets.terms import prepare, prepare_query
 
 DEFAULT_WEIGHT = 0.5  # of meaning, where none was tuned or found
@@ -53,13 +54,20 @@ class Statistics:
 
 @dataclass(frozen=True)
 class Passage:
-    """A chunk as both searches know it: its unit vector (d,), and the BM25 weight of each of its terms."""
+    """What a chunk says, and where that stands."""
 
     source_id: UUID
     content: str
     citation: Mapping[str, Any]
-    vector: NDArray[np.float32]
-    terms: Mapping[int, float]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Some chunks as both searches know them: their unit vectors (n, d), and the BM25 weights of their terms."""
+
+    passages: Sequence[Passage]
+    vectors: NDArray[np.float32]
+    terms: Terms
 
 
 def tuned_weight(connection: Connection, built: BuiltProfile) -> TunedWeight | None:
@@ -103,39 +111,32 @@ def set_found_weight(
     connection.execute(query("set_found_weight"), values)
 
 
-def sample_passages(connection: Connection, built: BuiltProfile, limit: int) -> list[Passage]:
+def sample_passages(connection: Connection, built: BuiltProfile, limit: int) -> Sample:
     """Up to `limit` shared chunks with different texts; the same ones each time."""
     statement = sql.SQL(query("sample_passages")).format(profile=sql.Literal(built.id))
-    by_text: dict[str, Passage] = {}
-    for row in rows(connection, dict_row, statement, {"limit": limit}):
-        values = {**row, "vector": as_array(row["embedding"]), "terms": _weights(row["terms"])}
-        del values["embedding"]
-        by_text.setdefault(row["content"], Passage(**values))
-    return list(by_text.values())
+    cursor = connection.cursor(binary=True, row_factory=dict_row).execute(statement, {"limit": limit})
+    by_text: dict[str, dict[str, Any]] = {}
+    for row in cursor:
+        by_text.setdefault(row["content"], row)
+    found = by_text.values()
+    vectors = np.array([as_array(row["embedding"]) for row in found], np.float32)
+    passages = [Passage(row["source_id"], row["content"], row["citation"]) for row in found]
+    return Sample(passages, vectors, read_sparsevecs([row["lexical"] for row in found]))
 
 
-def terms_of_queries(connection: Connection, built: BuiltProfile, texts: Sequence[str]) -> list[dict[int, float]]:
-    """What each term of each query counts in a search of this profile; terms are numbered as in `Passage`."""
+def terms_of_queries(connection: Connection, built: BuiltProfile, texts: Sequence[str]) -> Terms:
+    """What each term of each query counts in a search of this profile."""
     words = [prepare_query(text, built.profile.terms) for text in texts]
-    return _terms(connection, built, words, "terms_of_queries", {"profile": built.id})
+    return read_sparsevecs(_of_words(connection, built, words, "terms_of_queries"))
 
 
-def terms_of_texts(
-    connection: Connection, built: BuiltProfile, texts: Sequence[str], of: Statistics
-) -> list[dict[int, float]]:
+def terms_of_texts(connection: Connection, built: BuiltProfile, texts: Sequence[str], of: Statistics) -> Terms:
     """The BM25 weights that each text would have as a chunk of this profile."""
     words = [prepare(text, built.profile.terms) for text in texts]
-    return _terms(connection, built, words, "terms_of_texts", {"length": of.average_length})
+    return weigh(_of_words(connection, built, words, "analysed_texts"), of.average_length)
 
 
-def _terms(
-    connection: Connection, built: BuiltProfile, words: Sequence[str], name: str, values: Mapping[str, Any]
-) -> list[dict[int, float]]:
-    asked = {**values, "language": built.profile.lexical.language, "texts": list(words)}
-    return [_weights(text) for text in scalars(connection, query(name), asked)]
-
-
-def _weights(sparse: str | None) -> dict[int, float]:
-    """A sparsevec, `{term:weight,...}/dimensions`."""
-    numbers = (sparse or "{}")[1:].partition("}")[0].replace(":", ",").split(",")
-    return dict(zip(map(int, numbers[::2]), map(float, numbers[1::2]), strict=True)) if len(numbers) > 1 else {}
+def _of_words(connection: Connection, built: BuiltProfile, words: Sequence[str], name: str) -> list[Any]:
+    """What a named query makes of each of some words, in binary."""
+    values = {"profile": built.id, "language": built.profile.lexical.language, "texts": list(words)}
+    return connection.cursor(binary=True, row_factory=scalar_row).execute(query(name), values).fetchall()

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rag_assets.ingest.leg_weights import Estimate, Trials, estimate, nearest, term_scores, trials
+from rag_assets.ingest.leg_weights import Estimate, Trials, estimate, nearest, term_matrix, trials
 from rag_assets.ingest.self_queries import is_prose, self_queries, sentences
+from rag_assets.store.term_weights import Terms
 
 SHARES = st.floats(0, 1)
 ESTIMATES = st.builds(Estimate, SHARES, st.floats(0, 1))
@@ -75,8 +76,9 @@ def test_what_is_left_out_is_no_wrong_answer() -> None:
 
 
 def test_terms_meet_by_their_numbers() -> None:
-    scores = term_scores([{1: 2.0, 5: 1.0}, {}], [{1: 0.5}, {5: 3.0, 9: 1.0}, {}])
-    assert scores.tolist() == [[1.0, 3.0, 0.0], [0.0, 0.0, 0.0]]
+    texts = Terms(3, np.array([0, 1, 1]), np.array([5, 1, 9]), np.array([0.5, 3, 1], np.float32))
+    assert term_matrix(texts, np.array([1, 5, 7])).tolist() == [[0.0, 0.5, 0.0], [3.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
+    assert term_matrix(texts, np.array([], np.int64)).shape == (3, 0)
 
 
 @settings(deadline=None)

@@ -9,7 +9,7 @@ import pytest
 
 from rag_assets.store import term_weights
 from rag_assets.store.database import Database
-from rag_assets.store.term_weights import term_id, weigh
+from rag_assets.store.term_weights import as_sparsevecs, read_sparsevecs, term_id, weigh
 from rag_assets.terms import prepare
 from rag_assets.terms.memo import Memo
 from tests.support.worlds import ingested
@@ -38,9 +38,15 @@ def test_they_are_those_of_the_function_in_the_database(database: Database, aver
             connection.execute("CREATE TEMP TABLE weighed (lexical sparsevec)")
             with connection.cursor().copy("COPY weighed FROM STDIN (FORMAT binary)") as copy:
                 copy.set_types(["bytea"])
-                for one in weigh(texts, average):
+                for one in as_sparsevecs(terms := weigh(texts, average)):
                     copy.write_row([one])
             assert [row[0] for row in connection.execute("SELECT lexical::text FROM weighed")] == list(wanted)
+            kept = (
+                connection.cursor(binary=True).execute("SELECT lexical FROM weighed UNION ALL SELECT NULL").fetchall()
+            )
+    read = read_sparsevecs([row[0] for row in kept])
+    assert read.texts == terms.texts + 1
+    assert all((one == other).all() for one, other in zip(read[1:], terms[1:], strict=True))
 
 
 def test_terms_have_the_numbers_that_the_database_gives_them(database: Database) -> None:
@@ -53,8 +59,8 @@ def test_terms_have_the_numbers_that_the_database_gives_them(database: Database)
 def test_terms_of_one_number_are_added_up() -> None:
     fts = b"\0\0\0\2" + b"lamp\0\0\2\0\1\0\3" + b"pump\0\0\1\0\2"
     with patch.object(term_weights, "_term_ids", Memo(lambda _: 7, 10)):
-        (together,) = weigh([fts], 3.0)
-    (alone,) = weigh([b"\0\0\0\1" + b"lamp\0\0\3\0\1\0\2\0\3"], 3.0)
+        (together,) = as_sparsevecs(weigh([fts], 3.0))
+    (alone,) = as_sparsevecs(weigh([b"\0\0\0\1" + b"lamp\0\0\3\0\1\0\2\0\3"], 3.0))
     assert together[:12] == alone[:12]
     assert together[-4:] == alone[-4:], "three times among three words"
 
@@ -65,5 +71,5 @@ def test_a_publication_of_nothing_but_words_that_count_for_nothing_is_published(
 
 
 def test_of_no_text_there_are_no_weights() -> None:
-    assert weigh([], 3.0) == []
-    assert weigh([bytes(4)], 3.0) == [bytes.fromhex("3b9aca00") + bytes(8)]
+    assert as_sparsevecs(weigh([], 3.0)) == []
+    assert as_sparsevecs(weigh([bytes(4)], 3.0)) == [bytes.fromhex("3b9aca00") + bytes(8)]
