@@ -1231,9 +1231,12 @@ WHERE embedding_profile_id = %(profile)s
 -- sample_vectors --
 -- Of shared chunks with different texts, chosen by their text: the same ones of the same texts, whatever their ids.
 SELECT c.embedding FROM (
-    SELECT DISTINCT ON (rag.text_id(content)) id FROM rag.knowledge_chunks
-    WHERE embedding_profile_id = {profile} AND source_id NOT IN (SELECT rag.private_sources({profile}))
-    ORDER BY rag.text_id(content), id LIMIT %(limit)s
+    SELECT DISTINCT ON (text) id FROM (
+        SELECT rag.text_id(content) AS text, id FROM rag.knowledge_chunks
+        WHERE embedding_profile_id = {profile} AND source_id NOT IN (SELECT rag.private_sources({profile}))
+        ORDER BY text, id LIMIT %(among)s
+    ) first
+    ORDER BY text, id LIMIT %(limit)s
 ) chosen
 JOIN rag.knowledge_chunks c ON c.embedding_profile_id = {profile} AND c.id = chosen.id
 

@@ -3,6 +3,7 @@
 # No `from __future__ import annotations`: Dagster reads the annotations of this file as objects.
 
 from collections.abc import Sequence
+from functools import partial
 
 import dagster as dg
 
@@ -33,9 +34,7 @@ def gin_index(
     with working(context) as step:
         database = postgres.database()
         built = profiles_of(context, database, config)
-        reports = [refresh_lexical(database, one) for one in built]
-        for one in built:
-            find_weight(database, one)
+        reports = [refresh_lexical(database, one, partial(find_weight, database, one)) for one in built]
         bots = indexes_of_pair(context, database)
     return dg.MaterializeResult(
         metadata={

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -94,8 +95,7 @@ def ingest(
         parts, embedded = embed_chunks(database, [built], cut, batch)
         ready = spool(parts, embedded_schema(built.profile.dimensions), Path(folder))
         published = publish_chunks(database, [built], ready)
-    lexical = refresh_lexical(database, built)
-    find_weight(database, built)
+    lexical = refresh_lexical(database, built, partial(find_weight, database, built))
     hnsw = ensure_hnsw(database, built)
     recall = tune_recall(database, built)
     return IngestReport(synced, chunked, embedded, published, lexical, hnsw, recall)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -28,7 +28,8 @@ REBUILD_FACTOR = 2.0  # an HNSW graph that has grown by this factor since its bu
 ONLINE_CHUNKS = 100_000  # a smaller index is built in seconds, which publishers wait for and readers do not notice
 _METRIC_OPS = {"cosine": "cosine_ops", "ip": "ip_ops", "l2": "l2_ops"}
 _BYTES_PER_DIMENSION: Mapping[Storage, float] = {"vector": 4, "halfvec": 2, "bit": 1 / 8}
-_LENGTH_SAMPLE = 2000  # chunks whose mean length stands for all
+_LENGTH_SAMPLE = 1000  # chunks whose mean length stands for all
+_REPEATED = 4  # times that a text of a sample may stand on average, before all are looked through
 _FLOOR_SAMPLE, _MIN_FLOOR_SAMPLE = 200, 20
 _GIN_BYTES = 4000  # of a chunk's words while the index is built, about
 _MAX_GIN_MEMORY = 512 << 20  # more makes it no faster
@@ -94,8 +95,13 @@ def _look_at(database: Database, built: BuiltProfile, index: str) -> _Found:
         return _Found(chunks, index_is_valid(connection, index), _size(connection, index))
 
 
-def refresh_lexical(database: Database, built: BuiltProfile) -> LexicalReport:
-    """Make sure of the GIN index, and count lexemes anew or rebuild BM25 weights where they have drifted."""
+def refresh_lexical(
+    database: Database, built: BuiltProfile, with_statistics: Callable[[], object] | None = None
+) -> LexicalReport:
+    """Make sure of the GIN index, and count lexemes anew or rebuild BM25 weights where they have drifted.
+
+    `with_statistics`: work of the caller's that needs the counts, and nothing else of this: it need not wait for it.
+    """
     values: dict[str, Any] = {"profile": built.id, "tenant": built.tenant}
     # The index and the counts are made of the same rows, and neither needs the other.
     with ThreadPoolExecutor(1, thread_name_prefix="gin") as pool:
@@ -104,9 +110,12 @@ def refresh_lexical(database: Database, built: BuiltProfile) -> LexicalReport:
             connection.execute(query("lock_profile"), values)
             chunks, length, changed, rebuilt = _refresh_statistics(connection, built, values)
             lexemes = scalar(connection, query("lexeme_count"), values)
+        analyzed = pool.submit(_analyze, database, built, changed) if changed else None  # after the index
+        if with_statistics is not None:
+            with_statistics()
         built_now, index_bytes = gin.result()
-    if changed:
-        _analyze(database, built, changed)
+        if analyzed is not None:
+            analyzed.result()
     return LexicalReport(chunks, lexemes, length, built_now, changed > 0, rebuilt, index_bytes)
 
 
@@ -164,7 +173,13 @@ def _index_state(connection: Connection, built: BuiltProfile) -> _IndexState:
 
 def sample_vectors(connection: Connection, built: BuiltProfile, limit: int) -> list[NDArray[np.float32]]:
     """Up to `limit` vectors of the profile, each (d,) float32; the same ones each time."""
-    return [as_array(vector) for vector in scalars(connection, _compose("sample_vectors", built), {"limit": limit})]
+    found: list[Any] = []
+    # An index has the first ones in order. To be sure of enough with different texts, all chunks would be sorted.
+    for among in (_REPEATED * limit, None):
+        found = scalars(connection, _compose("sample_vectors", built), {"limit": limit, "among": among})
+        if len(found) == limit:
+            break
+    return [as_array(vector) for vector in found]
 
 
 def dense_floor(sample: Sequence[NDArray[np.float32]]) -> float:

@@ -11,7 +11,7 @@ import pytest
 from rag_assets.embedding.profiles import IndexSpec, make_profile
 from rag_assets.store import recall
 from rag_assets.store.database import Database
-from rag_assets.store.indexes import ensure_hnsw
+from rag_assets.store.indexes import ensure_hnsw, sample_vectors
 from rag_assets.store.recall import nearest_scores, tune_recall
 from tests.support.corpora import Corpus, unit
 
@@ -46,6 +46,18 @@ def test_it_is_measured_against_what_exact_search_finds(
         with module_database.work(corpus.built.tenant) as connection:
             found = nearest_scores(connection, corpus.built, asked)
         assert found == pytest.approx(np.array(expected), abs=1e-6)
+    corpus.close()
+
+
+@pytest.mark.parametrize("limit", [5, 11, 20])
+def test_a_sample_has_a_text_once_however_often_it_stands(module_database: Database, limit: int) -> None:
+    corpus = corpus_of(module_database, f"repeated-{limit}")
+    vectors = unit(np.random.default_rng(4).normal(size=(11, DIMENSIONS)))
+    numbers = [0] * 90 + list(range(1, 11))
+    corpus.publish([f"text {n}" for n in numbers], vectors[numbers])
+    with module_database.work(corpus.built.tenant) as connection:
+        sample = sample_vectors(connection, corpus.built, limit)
+    assert len(sample) == len({vector.tobytes() for vector in sample}) == min(limit, 11)
     corpus.close()
 
 
