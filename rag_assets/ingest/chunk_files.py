@@ -125,8 +125,10 @@ def spool(parts: Iterable[pa.Table], schema: pa.Schema, folder: Path | None = No
 
 
 def write_parts(parts: Iterable[pa.Table], schema: pa.Schema, file: BinaryIO) -> None:
-    """Write tables as row groups; small ones share a group. Text does not repeat, so it gets no dictionary."""
-    with pq.ParquetWriter(file, schema, use_dictionary=False) as writer:
+    """Write tables as row groups; small ones share a group. Text does not repeat, so it gets no dictionary, and nobody
+    asks for the least and the greatest of it. LZ4 is read in half of the time of the default, and no larger."""
+    options = {"use_dictionary": False, "write_statistics": ["profile_id"], "compression": "lz4"}
+    with pq.ParquetWriter(file, schema, **options) as writer:
         waiting: list[pa.Table] = []
         for part in parts:
             waiting.append(part)

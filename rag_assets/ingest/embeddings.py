@@ -127,7 +127,7 @@ class _Embedding:
         self._caller = Caller(built.tenant, built.bot, self._gate, self.wait_s)
         keeps = built.profile.model_info.cached
         self._cache = PgVectorCache(self.database, built.tenant, built.bot, built.profile.name, keeps=keeps)
-        self._memory = PgRefusedTexts(self.database, built.tenant, built.bot, built.profile.model_key)
+        self._memory = PgRefusedTexts(self.database, built.tenant, built.bot, built.profile.model_key, keeps=keeps)
         self._origin = built.profile.origin
         self._waiting: list[Waiting] = []
         self._published_rows = 0
@@ -189,6 +189,8 @@ class _Embedding:
 
     def _held(self, texts: Sequence[str]) -> list[Held | None]:
         """What each text waits for, None for those that are embedded now."""
+        if not (self.batch or self.built.profile.model_info.has_batch_api):
+            return [None] * len(texts)
         # What was refused once is no more liked in a batch job.
         refused = self._memory.get([content_hash(text) for text in dict.fromkeys(texts)])
         wanted = [text for text in texts if content_hash(text) not in refused] if refused else texts

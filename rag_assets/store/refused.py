@@ -16,16 +16,16 @@ _LOOKUP = 2000  # hashes in one query
 
 class PgRefusedTexts:
     """Refusals of one model for one tenant; implements `embedding.refused.RefusedTexts`. Entries carry the bot whose
-    text was refused first."""
+    text was refused first. Unless it `keeps` them, as of a model that refuses nothing, nothing is looked up or put."""
 
-    def __init__(self, database: Database, tenant: str, bot: str, model_key: str) -> None:
-        self._database, self._tenant, self._bot = database, tenant, bot
+    def __init__(self, database: Database, tenant: str, bot: str, model_key: str, *, keeps: bool = True) -> None:
+        self._database, self._tenant, self._bot, self._keeps = database, tenant, bot, keeps
         self._entry = {"tenant": tenant, "bot": bot, "model_key": model_key}
 
     def get(self, hashes: Sequence[bytes]) -> dict[bytes, str]:
         """See `RefusedTexts.get`."""
         found: dict[bytes, str] = {}
-        for start in range(0, len(hashes), _LOOKUP):
+        for start in range(0, len(hashes) if self._keeps else 0, _LOOKUP):
             values = {**self._entry, "hashes": list(hashes[start : start + _LOOKUP])}
             with self._database.work(self._tenant, self._bot) as connection:
                 for row in rows(connection, dict_row, query("refused_texts"), values):
@@ -41,6 +41,8 @@ class PgRefusedTexts:
 
     def put(self, refusals: Mapping[bytes, Refusal]) -> None:
         """See `RefusedTexts.put`."""
+        if not self._keeps:
+            return
         values = {
             **self._entry,
             "hashes": list(refusals),

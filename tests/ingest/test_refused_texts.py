@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from rag_assets.embedding.profiles import EmbeddingProfile, make_profile
+from rag_assets.embedding.profiles import BUILTIN_PROFILES, EmbeddingProfile, make_profile
 from rag_assets.embedding.refused import PROBE
 from rag_assets.errors import EmbeddingError, ProviderRefused
 from rag_assets.ingest.refused import describe, without_quotations
@@ -317,3 +317,13 @@ def test_a_served_version_stays_while_the_next_one_has_no_answer(world: World, m
     world.server.script.clear()
     world.ingest()
     assert (world.served(), world.lag()) == (["A good text.", "The deadly text."], 0)
+
+
+def test_nothing_is_looked_up_for_a_model_that_refuses_nothing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def looked_up(*_: object) -> None:
+        pytest.fail("the look takes longer than the model")
+
+    monkeypatch.setattr("rag_assets.store.refused.rows", looked_up)
+    world.write(a="A good text.")
+    world.ingest(BUILTIN_PROFILES["static-64"])
+    assert world.served() == ["A good text."]
