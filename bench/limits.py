@@ -59,7 +59,11 @@ def bare(connection: psycopg.Connection, partition: str) -> tuple[int, dict[str,
         connection.execute("CHECKPOINT")  # what the product wrote is not written during this
         with _clock(seconds, "COPY"):
             _copy_in(connection, rows)
-    connection.execute("SET maintenance_work_mem = '2GB'")
+    # More than the indexes need takes time to be cleared.
+    connection.execute(
+        "SELECT set_config('maintenance_work_mem', greatest(64, pg_table_size(%s) >> 20) || 'MB', false)",
+        [_TABLE.as_string(connection)],
+    )
     workers = max(1, min(os.cpu_count() or 1, 8) - 1)
     connection.execute(sql.SQL("SET max_parallel_maintenance_workers = {}").format(sql.Literal(workers)))
     for name, definition in later.items():
