@@ -38,7 +38,9 @@ class Context:
     ) -> None:
         self._text = document.text
         self._title = _squeezed(document.title)
-        self._path = _squeezed(str(document.metadata.get("path") or document.title or ""))
+        self._path = _squeezed(str(document.metadata.get("path") or document.title or "")) if code else ""
+        # Of a text without headings all chunks stand in the same place.
+        self._place = _path_line([self._title]) if code is None and not outline.has_headings else None
         self._outline = outline
         self._header = header
         self._code = code
@@ -59,6 +61,8 @@ class Context:
         return _clipped(headline or lead, MAX_CONTEXT)
 
     def _headline(self, start: int, end: int) -> str:
+        if self._place is not None:
+            return self._place
         if self._code is not None:
             return _code_line(self._path, self._code.described(start, end))
         first, last = self._outline.headings(start), self._outline.headings(end - 1)

@@ -6,7 +6,7 @@ import importlib
 import re
 from functools import lru_cache
 
-from tree_sitter import Language, Parser
+from tree_sitter import Language, Parser, Tree
 
 from rag_assets.documents.model import Document
 
@@ -24,32 +24,27 @@ _GRAMMARS = {
     "application/x-php": ("tree_sitter_php", "language_php"),
     "text/x-shellscript": ("tree_sitter_bash", "language"),
 }
-# What a record's text must hold to be taken for code, where nothing names its type: one of the words at least, which
-# most texts have none of, and what they stand in.
+# What a record's text must hold to be taken for code, where nothing names its type.
 _SIGNS = (
     (
         "text/x-python",
-        ("def ", "class "),
         re.compile(r"^[ \t]*(?:async +)?def +\w+ *\(|^class +\w+[^\n]*:[ \t]*$", re.MULTILINE),
     ),
-    ("text/x-go", ("package ", "func "), re.compile(r"^package +\w+[ \t]*$|^func +[\w(][^\n]*\{", re.MULTILINE)),
-    (
-        "text/x-rust",
-        ("fn", "impl", "struct", "enum", "trait"),
-        re.compile(r"^[ \t]*(?:pub +)?(?:fn|impl|struct|enum|trait)\b[^\n]*[{;]", re.MULTILINE),
-    ),
-    ("application/x-php", ("<?php",), re.compile(r"\A\s*<\?php")),
-    (
-        "text/x-java",
-        ("public ", "private ", "protected "),
-        re.compile(r"^[ \t]*(?:public|private|protected) +[\w<>\[\] ]+[({]", re.MULTILINE),
-    ),
+    ("text/x-go", re.compile(r"^package +\w+[ \t]*$|^func +[\w(][^\n]*\{", re.MULTILINE)),
+    ("text/x-rust", re.compile(r"^[ \t]*(?:pub +)?(?:fn|impl|struct|enum|trait)\b[^\n]*[{;]", re.MULTILINE)),
+    ("application/x-php", re.compile(r"\A\s*<\?php")),
+    ("text/x-java", re.compile(r"^[ \t]*(?:public|private|protected) +[\w<>\[\] ]+[({]", re.MULTILINE)),
     (
         "text/javascript",
-        ("function", "const ", "let ", "var "),
         re.compile(r"^[ \t]*(?:export +|async +)*function\b|^(?:const|let|var) +\w+ *=", re.MULTILINE),
     ),
 )
+# What the line with such a sign begins with; no line of most texts does, which is seen at once.
+_BEGINNING = (
+    r"[ \t]*(?:async|class|const|def|enum|export|fn|func|impl|let|package|private|protected|pub|struct|trait|var)"
+)
+_FIRST_LINE = re.compile(rf"{_BEGINNING}|\s*<\?php")
+_OTHER_LINE = re.compile(rf"\n{_BEGINNING}")
 # Five words in a row are an error in all of these languages, unless one is a word of theirs, or something is open that
 # may hold any text. A parser takes up to a tenth of a second to find as much, since it tries to recover.
 _OWN_WORDS = (
@@ -63,30 +58,34 @@ _HOLDS_TEXT = ('"""', "'''", "/*", "`", "<<", "?>")
 _SAMPLE = 20_000  # characters
 
 
-def language_of(document: Document) -> str | None:
-    """Return the content type of the code that a document is, or None for a document of another kind.
+def code_tree(document: Document) -> tuple[str, Tree] | None:
+    """Return the content type of the code that a document is, and its syntax tree; None for a document of another kind.
 
     Text of no particular type is taken for code where it looks like it and parses without an error.
     """
-    if document.content_type in _GRAMMARS:
-        return document.content_type
-    if document.content_type != "text/plain":
+    kind, text = document.content_type, document.text
+    if kind in _GRAMMARS:
+        return kind, _parsed(kind, text)
+    if kind != "text/plain":
         return None
-    sample = document.text[:_SAMPLE]
+    sample = text[:_SAMPLE]
+    if not _FIRST_LINE.match(sample) and not _OTHER_LINE.search(sample):
+        return None
     if (prose := _PROSE.search(sample)) and not any(mark in sample[: prose.start()] for mark in _HOLDS_TEXT):
         return None
-    for kind, words, signs in _SIGNS:
-        if (
-            any(word in sample for word in words)
-            and signs.search(sample)
-            and not parser_for(kind).parse(sample.encode()).root_node.has_error
-        ):
-            return kind
+    for kind, signs in _SIGNS:
+        if signs.search(sample):
+            tree = _parsed(kind, sample)
+            if not tree.root_node.has_error:
+                return kind, tree if len(sample) == len(text) else _parsed(kind, text)
     return None
 
 
+def _parsed(content_type: str, text: str) -> Tree:
+    return _parser_for(content_type).parse(text.encode())
+
+
 @lru_cache(maxsize=len(_GRAMMARS))
-def parser_for(content_type: str) -> Parser:
-    """Return the parser of a language that `language_of` names."""
+def _parser_for(content_type: str) -> Parser:
     module, function = _GRAMMARS[content_type]
     return Parser(Language(getattr(importlib.import_module(module), function)()))

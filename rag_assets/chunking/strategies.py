@@ -74,10 +74,14 @@ def _faq(document: Document, outline: Outline, spec: ChunkingSpec, ruler: Ruler)
 
 
 def _code(document: Document, outline: Outline, spec: ChunkingSpec, ruler: Ruler) -> Cutting:
+    return _of_code(document, outline, spec, ruler) or _markdown(document, outline, spec, ruler)
+
+
+def _of_code(document: Document, outline: Outline, spec: ChunkingSpec, ruler: Ruler) -> Cutting | None:
     size = spec.size if spec.unit == "characters" else spec.size * _CHARACTERS_PER_TOKEN
     code = code_outline(document, size)
     if code is None:
-        return _markdown(document, outline, spec, ruler)
+        return None
     interior = Interior(document.text, outline, ruler)
     return Cutting(ruler, StructureCutter(interior, code.sections, least=spec.size // _LEAST), code=code)
 
@@ -85,8 +89,7 @@ def _code(document: Document, outline: Outline, spec: ChunkingSpec, ruler: Ruler
 def _hybrid(document: Document, outline: Outline, spec: ChunkingSpec, ruler: Ruler) -> Cutting:
     if any(block.kind == "question" for block in outline.blocks):
         return _faq(document, outline, spec, ruler)
-    cutting = _code(document, outline, spec, ruler)
-    if cutting.code is not None:
+    if (cutting := _of_code(document, outline, spec, ruler)) is not None:
         return cutting
     interior = Interior(document.text, outline, ruler)
     return Cutting(ruler, StructureCutter(interior, heading_sections(outline), least=spec.size // _LEAST))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from tree_sitter import Node
 
-from rag_assets.chunking.grammars import language_of, parser_for
+from rag_assets.chunking.grammars import code_tree
 from rag_assets.chunking.structure import Sections
 from rag_assets.documents.model import Document
 
@@ -72,12 +72,12 @@ def code_outline(document: Document, size: int) -> CodeOutline | None:
     """Return the outline of source code for chunks of `size` characters; None for anything else."""
     if len(document.text) > _MAX_CODE:
         return None
-    kind = language_of(document)
-    if kind is None:
+    found = code_tree(document)
+    if found is None:
         return None
     source = document.text.encode()
     walk = _Walk(source, size)
-    walk.run(parser_for(kind).parse(source).root_node)
+    walk.run(found[1].root_node)
     return walk.outline(document.text, _code_points(source, document.text.isascii()))
 
 

@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from upath import UPath
 
+from rag_assets.ingest.columns import numbers
 from rag_assets.private import FILE
 
 PART_ROWS = 2000  # chunks of a part, or those of one source where it has more
@@ -47,12 +48,13 @@ class ChunkFile:
 
     def parts_of(self, profile: int, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
         """The same of one profile; no group without rows of it is read. `profile_id` has to be one of the columns."""
+        wanted = numbers([profile], pa.int64())[0]
         with self._opened() as file:
             groups = [
                 group for group in range(file.num_row_groups) if _may_hold(file.metadata.row_group(group), profile)
             ]
             for part in _whole_sources(file, groups, columns):
-                mine = part.filter(pc.equal(part["profile_id"], profile))
+                mine = part.filter(pc.equal(part["profile_id"], wanted))
                 if mine.num_rows:
                     yield mine
         pa.default_memory_pool().release_unused()

@@ -18,6 +18,7 @@ from rag_assets.chunking import ChunkingSpec
 from rag_assets.documents.model import Chunk
 from rag_assets.documents.reasons import in_words
 from rag_assets.ingest.ahead import ahead
+from rag_assets.ingest.columns import column, strings
 from rag_assets.ingest.media import media_chunk, media_chunk_id, media_fields
 from rag_assets.ingest.repeated_pages import Pages, pages_of
 from rag_assets.ingest.sources import Failure
@@ -100,10 +101,11 @@ def cut_source(source: PendingSource, pages: Pages, spec: ChunkingSpec) -> CutSo
     return CutSource(source, tuple(chunks), left_out)
 
 
-def chunk_id(spec_hash: str, source: UUID, chunk: Chunk) -> UUID:
-    """The same content at the same place of the same source, cut by the same profile, has the same id."""
-    digest = hashlib.sha256(f"{spec_hash}|{source}|{chunk.index}|".encode() + chunk.content.encode())
-    return UUID(bytes=digest.digest()[:16])
+def chunk_id(spec_hash: str, source: str, chunk: Chunk) -> str:
+    """The same content at the same place of the same source, cut by the same profile, has the same id, as a UUID is
+    written."""
+    digits = hashlib.sha256(f"{spec_hash}|{source}|{chunk.index}|{chunk.content}".encode()).hexdigest()
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:32]}"
 
 
 def chunk_pending(database: Database, profiles: Sequence[BuiltProfile]) -> tuple[Iterator[pa.Table], ChunkReport]:
@@ -165,7 +167,7 @@ def _answered(done: int, table: pa.Table, asked: Future[list[str] | None]) -> tu
     if (terms := asked.result()) is None:
         return done, table
     place = table.schema.get_field_index("terms")
-    return done, table.set_column(place, "terms", pa.array(terms, pa.string()))
+    return done, table.set_column(place, "terms", strings(terms))
 
 
 def _portions(pending: Iterable[PendingVersion]) -> Iterator[list[UUID]]:
@@ -203,7 +205,7 @@ def _chunk_sources(
     report.chunks += len(rows)
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(CHUNK_SCHEMA)
     table = pa.table(
-        [pa.array(column, type=kind.type) for column, kind in zip(columns, CHUNK_SCHEMA, strict=True)],
+        [column(values, kind.type) for values, kind in zip(columns, CHUNK_SCHEMA, strict=True)],
         schema=CHUNK_SCHEMA,
     )
     report.tokens += pc.sum(table["token_count"], min_count=0).as_py()
@@ -211,13 +213,14 @@ def _chunk_sources(
 
 
 def _rows(built: BuiltProfile, spec_hash: str, cut: CutSource) -> list[tuple[Any, ...]]:
-    rows = [_row(built, spec_hash, cut.source, chunk) for chunk in cut.chunks]
+    source = str(cut.source.id)
+    rows = [_row(built, spec_hash, cut.source, source, chunk) for chunk in cut.chunks]
     if cut.source.media is not None and not cut.is_duplicate:
         rows.append(_media_row(built, spec_hash, cut.source, cut.source.media, cut.chunks))
     return rows
 
 
-def _row(built: BuiltProfile, spec_hash: str, source: PendingSource, chunk: Chunk) -> tuple[Any, ...]:
+def _row(built: BuiltProfile, spec_hash: str, source: PendingSource, written_id: str, chunk: Chunk) -> tuple[Any, ...]:
     citation: dict[str, Any] = {"start": chunk.start, "end": chunk.end, "version": source.checksum}
     if source.document.title:
         citation["title"] = source.document.title
@@ -227,10 +230,10 @@ def _row(built: BuiltProfile, spec_hash: str, source: PendingSource, chunk: Chun
         citation["heading"] = " › ".join(chunk.heading_path)
     return (
         built.id,
-        str(source.id),
+        written_id,
         source.checksum,
         chunk.index,
-        str(chunk_id(spec_hash, source.id, chunk)),
+        chunk_id(spec_hash, written_id, chunk),
         chunk.content,
         chunk.context,
         chunk.token_count,
@@ -246,6 +249,6 @@ def _media_row(
     built: BuiltProfile, spec_hash: str, source: PendingSource, media: StoredMedia, chunks: Sequence[Chunk]
 ) -> tuple[Any, ...]:
     chunk = media_chunk(source, media, chunks)
-    row = dict(zip(CHUNK_SCHEMA.names, _row(built, spec_hash, source, chunk), strict=True))
+    row = dict(zip(CHUNK_SCHEMA.names, _row(built, spec_hash, source, str(source.id), chunk), strict=True))
     row["chunk_id"] = str(media_chunk_id(spec_hash, source.id, media))
     return tuple((row | media_fields(source, media, chunk)).values())

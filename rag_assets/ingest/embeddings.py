@@ -24,6 +24,7 @@ from rag_assets.errors import EmbeddingError
 from rag_assets.ingest.batch_api.backlog import Held, concerns_jobs, settle_backlog
 from rag_assets.ingest.chunk_files import ChunkFile
 from rag_assets.ingest.chunks import CHUNK_SCHEMA
+from rag_assets.ingest.columns import as_numpy, numbers, strings
 from rag_assets.ingest.media import embed_media
 from rag_assets.ingest.refused import describe
 from rag_assets.ingest.sources import Failure
@@ -178,7 +179,7 @@ class _Embedding:
         ready = [row for row, one in enumerate(held) if one is None]
         result = self._embedded([texts[row] for row in ready])
         self.report.add(result)
-        table = with_vectors(chunks.take(pa.array(ready, pa.int64())) if any(held) else chunks, result.vectors)
+        table = with_vectors(chunks.take(numbers(ready, pa.int64())) if any(held) else chunks, result.vectors)
         if result.refused:
             table = self._without_refused(table, result.refused, [texts[row] for row in ready])
         if any(held):
@@ -241,7 +242,7 @@ class _Embedding:
         self.report.media_changed += result.changed
         self.report.media_refused += result.refused
         self.report.failures += result.failures
-        left_out = pa.array(sorted(result.left_out), pa.string())
+        left_out = strings(sorted(result.left_out))
         kept = texts.filter(pc.invert(pc.is_in(texts["source_id"], left_out)))
         table = pa.concat_tables([kept, with_vectors(result.chunks, result.vectors)])
         # The chunks of a source stand together.
@@ -262,14 +263,14 @@ class _Embedding:
             again = self._memory.next_try(hashes[source])
             name = publisher.fail(UUID(source), failed[0][0]["checksum"], told, again)
             self.report.failures.append(Failure(self.built.bot, name, told))
-        return table.filter(pc.invert(pc.is_in(table["source_id"], pa.array(list(by_source)))))
+        return table.filter(pc.invert(pc.is_in(table["source_id"], strings(list(by_source)))))
 
     def _without_waiting(self, chunks: pa.Table, held: Sequence[Held | None], table: pa.Table) -> pa.Table:
         """Remember which sources wait for jobs, and return the chunks of the others."""
         sources, checksums = chunks["source_id"].to_pylist(), chunks["checksum"].to_pylist()
         waiting = {(sources[row], checksums[row], one.job) for row, one in enumerate(held) if one is not None}
         self._waiting += [Waiting(UUID(source), checksum, job) for source, checksum, job in waiting if job]
-        pending = pa.array(sorted({source for source, _, _ in waiting}), pa.string())
+        pending = strings(sorted({source for source, _, _ in waiting}))
         self.report.pending_sources += len(pending)
         self.report.pending_chunks += pc.sum(pc.is_in(chunks["source_id"], pending)).as_py() or 0
         return table.filter(pc.invert(pc.is_in(table["source_id"], pending)))
@@ -289,8 +290,7 @@ def _progress(database: Database, built: BuiltProfile, chunks: pa.Table) -> None
 
 def with_vectors(chunks: pa.Table, vectors: NDArray[np.float32]) -> pa.Table:
     """`chunks` with the column `embedding`, a fixed-size list of float32, from vectors (n, d)."""
-    flat = pa.array(np.ascontiguousarray(vectors, dtype=np.float32).reshape(-1))
-    column = pa.FixedSizeListArray.from_arrays(flat, vectors.shape[1])
+    column = pa.FixedSizeListArray.from_arrays(numbers(vectors, pa.float32()), vectors.shape[1])
     return chunks.append_column("embedding", column)
 
 
@@ -299,6 +299,4 @@ def vectors_of(table: pa.Table) -> NDArray[np.float32]:
     column = table["embedding"].combine_chunks()
     if isinstance(column, pa.ChunkedArray):
         column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
-    return np.asarray(column.flatten().to_numpy(zero_copy_only=False), dtype=np.float32).reshape(
-        len(column), column.type.list_size
-    )
+    return as_numpy(column.flatten()).reshape(len(column), column.type.list_size)

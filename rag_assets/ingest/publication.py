@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from rag_assets.errors import SourceError
 from rag_assets.ingest.ahead import ahead
 from rag_assets.ingest.chunk_files import ChunkFile
+from rag_assets.ingest.columns import numbers, strings
 from rag_assets.ingest.embeddings import vectors_of
 from rag_assets.ingest.extraction import ExtractReport, extract_triples, triples_of_chunks
 from rag_assets.ingest.repeated_pages import duplicate_versions
@@ -85,7 +86,7 @@ def _sample(chunks: ChunkFile, profile: int, rows: int) -> list[tuple[str, str]]
     step = max(1, rows // _SAMPLED)
     offset = 0  # of the next row that is taken, in the part
     for part in chunks.parts_of(profile, ["profile_id", "source_id", "words", "content"]):
-        taken = part.take(pa.array(range(offset, part.num_rows, step), pa.int64()))
+        taken = part.take(numbers(range(offset, part.num_rows, step), pa.int64()))
         offset = (offset - part.num_rows) % step
         words = pc.coalesce(taken["words"], taken["content"])
         found += [one for one in zip(taken["source_id"].to_pylist(), words.to_pylist(), strict=True) if one[1]]
@@ -133,7 +134,7 @@ def _with_triples(
     """The versions with what the profile's model found in them, where it has one."""
     if built.profile.options.graph is None:
         return versions
-    ids = pa.array([str(version.source_id) for version in versions], type=pa.string())
+    ids = strings([str(version.source_id) for version in versions])
     mine = chunks.filter(pc.is_in(chunks["source_id"], value_set=ids))
     columns = ("source_id", "checksum", "context", "content", "citation", "media")
     found = triples_of_chunks(database, built, mine.select(columns).to_pylist())

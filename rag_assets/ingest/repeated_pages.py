@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from uuid import UUID
 
-from rag_assets.chunking import ChunkingSpec
+from rag_assets.chunking import ChunkingSpec, chunk_document
 from rag_assets.chunking.repeated_pages import (
     Page,
     candidates,
@@ -36,10 +36,10 @@ class Pages:
     def chunk(self, source: PendingSource, spec: ChunkingSpec) -> tuple[list[Chunk], int]:
         """The chunks of a source without the blocks that other pages have too, and the characters left out."""
         document, page = source.document, self.by_id.get(source.id)
-        parts = [(0, len(document.text))]
         # A source may have changed since the signatures were read; then its blocks are others.
-        if page is not None and page.checksum == source.checksum:
-            parts = distinct_parts(document, page, self.repeated)
+        if page is None or page.checksum != source.checksum:
+            return chunk_document(document, spec), 0
+        parts = distinct_parts(document, page, self.repeated)
         dropped = len(document.text) - sum(end - start for start, end in parts)
         return chunk_parts(document, spec, parts), dropped
 

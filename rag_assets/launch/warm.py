@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-import pyarrow as pa
 import pyarrow.dataset
-import pyarrow.parquet
+import pyarrow.parquet  # noqa: F401
 import sqlalchemy as sa
 
 import rag_assets.chunking.strategies
@@ -20,7 +19,6 @@ from rag_assets.errors import EmbeddingError
 __all__ = ["defs"]
 
 sa.create_engine("postgresql+psycopg2://")  # SQLAlchemy loads the driver with the first engine
-pa.array([0.0])  # Arrow looks for pandas at the first array
 for _profile in BUILTIN_PROFILES.values():
     if not _profile.model_info.ships:
         continue  # a transformer takes 0.3 GB, which only the runs that use it are to pay

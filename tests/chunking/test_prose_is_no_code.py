@@ -5,16 +5,19 @@ from __future__ import annotations
 from unittest.mock import patch
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from rag_assets.chunking import grammars
-from rag_assets.chunking.grammars import language_of
+from rag_assets.chunking.grammars import code_tree
 from rag_assets.documents.model import Document
 
 PROSE = "\nThe pump has to be shut before anybody opens it.\n"
 
 
 def language(text: str) -> str | None:
-    return language_of(Document(text))
+    found = code_tree(Document(text))
+    return found[0] if found else None
 
 
 @pytest.mark.parametrize(
@@ -27,7 +30,7 @@ def language(text: str) -> str | None:
     ],
 )
 def test_prose_is_not_parsed(text: str) -> None:
-    with patch.object(grammars, "parser_for", side_effect=AssertionError("parsed")):
+    with patch.object(grammars, "_parser_for", side_effect=AssertionError("parsed")):
         assert language(text) is None
 
 
@@ -46,3 +49,41 @@ def test_prose_is_not_parsed(text: str) -> None:
 )
 def test_code_with_prose_in_it_is_code(text: str, kind: str) -> None:
     assert language(text) == kind
+
+
+SOME = [
+    "async",
+    "class A",
+    "const a =",
+    "def f(",
+    "enum",
+    "export",
+    "fn",
+    "func f() {",
+    "function",
+    "impl",
+    "let",
+    "{;",
+]
+OTHERS = [
+    "package a",
+    "private",
+    "protected f(",
+    "pub",
+    "public a{",
+    "struct",
+    "trait",
+    "var",
+    "<?php",
+    ":",
+    "A",
+    "{",
+    "(",
+]
+
+
+@settings(deadline=None)
+@given(st.lists(st.sampled_from([*SOME, *OTHERS, "\n", "\t", " ", "\u00a0", "\f"]), max_size=8).map("".join))
+def test_what_has_a_sign_of_code_has_a_line_that_begins_so(text: str) -> None:
+    begins = grammars._FIRST_LINE.match(text) or grammars._OTHER_LINE.search(text)
+    assert begins or not any(signs.search(text) for _, signs in grammars._SIGNS)
