@@ -127,7 +127,7 @@ def embed_documents_cached(
     for row, digest in enumerate(hashes):
         if digest in known:
             aligned[row] = known[digest]
-    return CachedEmbedding(aligned, work.embedded, cache_hits, work.tokens, work.cost_usd, work.refused(hashes))
+    return work.result(aligned, cache_hits, hashes)
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,27 @@ def embed_media_cached(
     work.suspects.settle()
     nothing = np.full(embedder.dimensions, np.nan, dtype=np.float32)
     vectors = np.array([known.get(digest, nothing) for digest in hashes], np.float32).reshape(-1, embedder.dimensions)
-    return CachedEmbedding(vectors, work.embedded, cache_hits, work.tokens, work.cost_usd, work.refused(hashes))
+    return work.result(vectors, cache_hits, hashes)
+
+
+@dataclass
+class _Spent:
+    """What was paid."""
+
+    embedder: Embedder
+    cache: VectorCache
+    tokens: int = 0
+    cost_usd: float = 0.0
+
+    def count(self, usage: Usage) -> None:
+        """Count what a request has cost."""
+        self.tokens += usage.tokens
+        self.cost_usd += usage.cost_usd
+
+    def count_alone(self, usage: Usage) -> None:
+        """Count what has cost something and is not kept."""
+        self.cache.put(self.embedder.model_key, [], np.empty((0, self.embedder.dimensions), np.float32), usage)
+        self.count(usage)
 
 
 @dataclass
@@ -187,31 +207,26 @@ class _Requests:
     memory: RefusedTexts
     known: dict[bytes, NDArray[np.float32]]
     embedded: int = 0
-    tokens: int = 0
-    cost_usd: float = 0.0
+    spent: _Spent = field(init=False)
     suspects: Suspects = field(init=False)
 
     def __post_init__(self) -> None:
-        self.suspects = Suspects(self.embedder, self.caller, self.memory, self._count_alone)
+        self.spent = _Spent(self.embedder, self.cache)
+        # Nothing refers to itself: until a collector came by, the texts and vectors of many parts would be there.
+        self.suspects = Suspects(self.embedder, self.caller, self.memory, self.spent.count_alone)
 
-    def refused(self, hashes: Sequence[bytes]) -> dict[int, str]:
-        """The reasons by position."""
+    def result(self, vectors: NDArray[np.float32], cache_hits: int, hashes: Sequence[bytes]) -> CachedEmbedding:
+        """What became of the texts or files of these hashes, whose vectors stand in the same order."""
         found = self.suspects.found
-        return {row: found[digest] for row, digest in enumerate(hashes) if digest in found}
+        refused = {row: found[digest] for row, digest in enumerate(hashes) if digest in found}
+        return CachedEmbedding(vectors, self.embedded, cache_hits, self.spent.tokens, self.spent.cost_usd, refused)
 
     def _keep(self, batch: Sequence[bytes], vectors: NDArray[np.float32], usage: Usage) -> None:
         self.cache.put(self.embedder.model_key, batch, vectors, usage)
         self.known.update(zip(batch, vectors, strict=True))
         self.embedded += len(batch)
-        self.tokens += usage.tokens
-        self.cost_usd += usage.cost_usd
+        self.spent.count(usage)
         self.suspects.something_was_embedded()
-
-    def _count_alone(self, usage: Usage) -> None:
-        """Count what has cost something and is not kept."""
-        self.cache.put(self.embedder.model_key, [], np.empty((0, self.embedder.dimensions), np.float32), usage)
-        self.tokens += usage.tokens
-        self.cost_usd += usage.cost_usd
 
 
 @dataclass

@@ -39,7 +39,7 @@ def term_id(lexeme: bytes) -> int:
     return 1 + int.from_bytes(md5(lexeme, usedforsecurity=False).digest()[:4], "big") % _TERMS
 
 
-_term_ids = Memo(term_id, 400_000)
+_term_ids = Memo(term_id, 100_000)  # some 20 MB
 
 
 def weigh(texts: Sequence[bytes], average_length: float) -> Terms:
