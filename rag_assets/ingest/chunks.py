@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
@@ -150,7 +150,7 @@ def _terms_of(built: BuiltProfile, pending: Sequence[PendingVersion]) -> Abstrac
 
 def _with_terms(parts: Iterable[tuple[int, pa.Table]], terms: TermsBeside | None) -> Iterator[tuple[int, pa.Table]]:
     """The parts with their terms, each of them while the next one is cut."""
-    waiting: tuple[int, pa.Table, Future[list[str] | None]] | None = None
+    waiting: tuple[int, pa.Table, Callable[[], list[str]]] | None = None
     for done, table in parts:
         if terms is None:
             yield done, table
@@ -163,11 +163,9 @@ def _with_terms(parts: Iterable[tuple[int, pa.Table]], terms: TermsBeside | None
         yield _answered(*waiting)
 
 
-def _answered(done: int, table: pa.Table, asked: Future[list[str] | None]) -> tuple[int, pa.Table]:
-    if (terms := asked.result()) is None:
-        return done, table
+def _answered(done: int, table: pa.Table, terms: Callable[[], list[str]]) -> tuple[int, pa.Table]:
     place = table.schema.get_field_index("terms")
-    return done, table.set_column(place, "terms", strings(terms))
+    return done, table.set_column(place, "terms", strings(terms()))
 
 
 def _portions(pending: Iterable[PendingVersion]) -> Iterator[list[UUID]]:

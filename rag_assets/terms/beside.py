@@ -4,34 +4,50 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 
 from rag_assets.children import Child, import_path, plain_environment, start_python
-from rag_assets.terms import TermsVersion
+from rag_assets.terms import TermsVersion, prepare
 from rag_assets.terms.worker import receive, send
 
 _BOOTSTRAP = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
     "from rag_assets.terms.worker import main; main(int(sys.argv[2]))"
 )
+_AT_ONCE = 50  # texts that are sent together
 _END_S = 10.0
 
 
 class TermsBeside:
     """Prepares the terms of lists of texts, one list after the other, while its caller does something else."""
 
-    def __init__(self, process: Child) -> None:
+    def __init__(self, process: Child, version: TermsVersion) -> None:
         self._process: Child | None = process
+        self._version = version
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="terms")
 
-    def ask(self, texts: Sequence[str]) -> Future[list[str] | None]:
-        """Their terms, as `prepare` makes them; None from when on the process is gone."""
-        return self._pool.submit(self._answer, list(texts))
+    def ask(self, texts: Sequence[str]) -> Callable[[], list[str]]:
+        """Have their terms prepared; what is returned waits for them.
+
+        It does not wait idly: it prepares the last texts itself while the process is at the first ones, and all that
+        the process does not answer, because it is gone.
+        """
+        parts = [list(texts[start : start + _AT_ONCE]) for start in range(0, len(texts), _AT_ONCE)]
+        asked = [self._pool.submit(self._answer, part) for part in parts]
+
+        def terms() -> list[str]:
+            found: list[list[str]] = []
+            for part, answer in zip(reversed(parts), reversed(asked), strict=True):
+                made = None if answer.cancel() else answer.result()
+                found.append([prepare(text, self._version) for text in part] if made is None else made)
+            return [one for made in reversed(found) for one in made]
+
+        return terms
 
     def close(self) -> None:
-        """End the process; what it was asked and has not answered has no answer."""
+        """End the process, whatever it is at."""
         self._pool.shutdown(wait=False, cancel_futures=True)
         if (process := self._process) is not None:
             process.kill()
@@ -50,7 +66,7 @@ class TermsBeside:
         except (OSError, EOFError, ValueError):
             terms = None
         if terms is None or len(terms) != len(texts):
-            self._process = None  # killed, or out of memory: whoever needs the terms prepares them
+            self._process = None  # killed, or out of memory
             process.kill()
             process.wait(_END_S)
             return None
@@ -73,7 +89,7 @@ def terms_beside(version: TermsVersion) -> Iterator[TermsBeside | None]:
         yield None
         return
     with process:
-        beside = TermsBeside(process)
+        beside = TermsBeside(process, version)
         try:
             yield beside
         finally:

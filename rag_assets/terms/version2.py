@@ -22,7 +22,7 @@ _TOKEN = re.compile(
 )
 _RIGHT_EDGES = ".,;:!?()[]{}<>\"'`*"
 _LEFT_EDGES = _RIGHT_EDGES.replace(".", "")  # .NET
-_MEMO_SIZE = 200_000  # of some 300 bytes
+_MEMO_SIZE = 100_000  # of some 300 bytes
 _QUERY_MEMO_SIZE = 20_000
 _MAX_CHARS = MAX_TOKENS * (MAX_TOKEN_CHARS + 1)
 _MAX_BYTES = 400_000
