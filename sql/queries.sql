@@ -475,11 +475,12 @@ WHERE m.id = s.id AND (s.name <> m.name OR s.metadata <> m.metadata::jsonb OR s.
 UPDATE rag.knowledge_sources SET missing_since = now() WHERE id = ANY(%(sources)s) AND missing_since IS NULL
 
 -- upsert_documents --
--- The text of a version; a version never changes its text.
+-- The text of a version; a version never changes its text. Sources are looked up by their ids, whatever the planner holds
+-- true: it takes those of a new tenant for one, and compared each with all that are staged.
 INSERT INTO rag.source_documents (source_id, checksum, tenant_id, bot_id, title, text, blocks)
 SELECT t.id, t.checksum, %(tenant)s, %(bot)s, t.title, t.text, t.blocks::jsonb
-FROM staged_sources t JOIN rag.knowledge_sources s ON s.id = t.id AND s.status <> 'forgotten'
-WHERE t.text IS NOT NULL
+FROM staged_sources t
+WHERE t.text IS NOT NULL AND (SELECT s.status FROM rag.knowledge_sources s WHERE s.id = t.id) <> 'forgotten'
 ON CONFLICT DO NOTHING
 
 -- put_page_signature --

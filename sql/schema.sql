@@ -513,9 +513,8 @@ BEGIN
     SELECT coalesce(r.options ->> 'visibility', 'bot'), r.options ->> 'user'
     INTO NEW.scope_type, NEW.scope_user_id
     FROM rag.source_roots r
-    WHERE r.id = NEW.root_id OR r.id IN (
-        SELECT f.root_id FROM rag.source_files f
-        WHERE f.knowledge_space_id = NEW.knowledge_space_id AND f.file_hash = NEW.file_hash)
+    WHERE r.knowledge_space_id = NEW.knowledge_space_id AND (r.id = NEW.root_id OR EXISTS (
+        SELECT FROM rag.source_files f WHERE f.root_id = r.id AND f.file_hash = NEW.file_hash))
     ORDER BY coalesce(r.options ->> 'visibility', 'bot') = 'user' DESC, r.id = NEW.root_id DESC, r.id
     LIMIT 1;
     RETURN NEW;
