@@ -25,6 +25,8 @@ LATE = {
     ("rag_assets/commands/shell.py", "rag_assets.settings"): "pydantic, which only an error needs",
     ("rag_assets/chunking/chunks.py", "rag_assets.chunking.strategies"): "syntax trees: 50 ms of `rag search`",
     ("rag_assets/chunking/tokenizers.py", "tiktoken"): EXTRA,
+    ("rag_assets/documents/guessing.py", "chardet"): "30 ms of every parser process, for what is not UTF-8",
+    ("rag_assets/documents/ocr.py", "importlib.metadata"): "30 ms of every parser process, for what is no scan",
     ("rag_assets/embedding/providers/google.py", "pypdf"): "50 ms of every run with Google that embeds only text",
     ("rag_assets/embedding/providers/local.py", "sentence_transformers"): EXTRA,
     ("rag_assets/embedding/providers/local.py", "torch"): EXTRA,

@@ -23,7 +23,7 @@ def document_checksum(document: Document) -> str:
     Every part is preceded by its length, so no two documents share one by moving text between parts.
     """
     blocks = [[b.kind, b.start, b.end, b.heading_path, b.page] for b in document.blocks]
-    parts = (
+    parts: tuple[str | None, ...] = (
         PARSER_VERSION,
         document.title,
         document.text,
@@ -33,20 +33,20 @@ def document_checksum(document: Document) -> str:
         _canonical(lasting(document.metadata)),
         _canonical(blocks),
     )
-    digest = hashlib.sha256()
-    for part in parts:
-        # None and "" are different values: only one of them has a length.
-        data = b"" if part is None else part.encode("utf-8", "surrogatepass")
-        digest.update(b"-:" if part is None else b"%d:" % len(data))
-        digest.update(data)
-    return digest.hexdigest()
+    return bytes_checksum(b"".join(map(_with_length, parts)))
 
 
-def _canonical(value: Any) -> str:
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), default=_plain)
+def _with_length(part: str | None) -> bytes:
+    if part is None:
+        return b"-:"  # which is another value than "": that has a length
+    data = part.encode("utf-8", "surrogatepass")
+    return b"%d:%s" % (len(data), data)
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return dict(value)
     raise TypeError(f"metadata must be plain JSON, and holds a {type(value).__name__}")
+
+
+_canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=_plain).encode

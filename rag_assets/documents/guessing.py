@@ -12,8 +12,6 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from chardet import EncodingEra, detect_all
-
 from rag_assets.documents.languages import LETTERS, SMALL_WORDS
 
 _SAMPLE = 64 * 1024  # bytes given to the detector, whose run time grows with them
@@ -27,7 +25,6 @@ _NEVER = (
     *("cp720", "cp737", "cp775", "cp855", "cp856", "cp857", "cp860", "cp861", "cp862", "cp863", "cp864", "cp865"),
     *("cp858", "cp869", "cp1006", "cp1125", "mac-greek", "mac-iceland", "mac-turkish"),
 )
-_ERAS = EncodingEra.ALL & ~EncodingEra.MAINFRAME
 # Of the first one's confidence: whoever is nearer to it than that may be the better one; where what they make is
 # strange, some more are looked at. Chosen on one half of what `bench.encodings` has.
 _NEAR, _LESS_NEAR = 0.8, 0.5
@@ -87,9 +84,10 @@ def _guess(data: bytes) -> Decoded | None:
     first = _HIGH.search(data)
     start = max(0, first.start() - _BEFORE) if first else 0
     sample = data[start : start + _SAMPLE]
-    ranking = detect_all(
-        sample, ignore_threshold=True, compat_names=False, encoding_era=_ERAS, exclude_encodings=_NEVER
-    )
+    from chardet import EncodingEra, detect_all  # 30 ms of every parser process, for what is not UTF-8
+
+    eras = EncodingEra.ALL & ~EncodingEra.MAINFRAME
+    ranking = detect_all(sample, ignore_threshold=True, compat_names=False, encoding_era=eras, exclude_encodings=_NEVER)
     found = [(one["encoding"], one["confidence"]) for one in ranking if one["encoding"]]
     names = [_WIDER.get(name, name) for name, _ in found]
     for encoding in (*_likeliest_first(sample, names, [confidence for _, confidence in found]), *names):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import time
 import traceback
 from collections.abc import Mapping
@@ -95,7 +94,6 @@ def materialize_ingest(
         RagError: a run failed: what its step raised, with the step and the run.
     """
     began = time.monotonic()
-    gc.freeze()  # what is loaded by now stays, and the collector need not walk through it: a twentieth of the work
     enable_pair(database, tenant, bot, profile)
     with dagster_instance(settings) as instance, sharing(database), collecting() as reports:
         run_ids = _run_both(instance, tenant, bot, profile, {"batch": batch, "confirm_loss": confirm_loss})

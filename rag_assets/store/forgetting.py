@@ -79,7 +79,8 @@ def allow_sources(connection: Connection, space: Space, sources: Sequence[UUID])
 def confirm_forgotten(connection: Connection, sources: Sequence[StagedSource]) -> None:
     """Note that these stand unchanged in the file as it is now."""
     values = {"sources": [one.id for one in sources], "files": [one.file_checksum for one in sources]}
-    connection.execute(query("confirm_forgotten"), values)
+    if sources:
+        connection.execute(query("confirm_forgotten"), values)
 
 
 def _record(connection: Connection, space: Space, event: str, names: Sequence[str]) -> None:

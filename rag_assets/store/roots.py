@@ -178,7 +178,8 @@ def hold_files(connection: Connection, root: Root, files: Sequence[bytes]) -> No
 
 def hold_sources(connection: Connection, ids: Sequence[UUID]) -> None:
     """Note that these are gone from their files, and are kept all the same."""
-    connection.execute(query("hold_sources"), {"sources": list(ids)})
+    if ids:
+        connection.execute(query("hold_sources"), {"sources": list(ids)})
 
 
 def held_files(connection: Connection, root: Root) -> list[bytes]:

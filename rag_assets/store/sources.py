@@ -22,6 +22,8 @@ from rag_assets.store.source_life import list_sources
 from rag_assets.store.sql import query, rows, scalars
 from rag_assets.store.tenants import SHARED_BOT
 
+_json = json.JSONEncoder(ensure_ascii=False, default=str).encode
+
 
 @dataclass(frozen=True)
 class FileState:
@@ -163,6 +165,8 @@ def embeds_media(connection: Connection, space_id: UUID) -> bool:
 
 def write_sources(connection: Connection, root: Root, staged: Sequence[StagedSource]) -> None:
     """Insert or update sources and their documents."""
+    if not staged:
+        return
     connection.execute(query("staged_sources_table"))
     with connection.cursor().copy(query("copy_staged_sources")) as copy:
         for source in staged:
@@ -184,16 +188,14 @@ def relabel_sources(connection: Connection, sources: Sequence[StagedSource]) -> 
         "names": [source.name for source in sources],
         "metadata": [_json(source.metadata) for source in sources],
     }
-    connection.execute(query("relabel_sources"), values)
+    if sources:
+        connection.execute(query("relabel_sources"), values)
 
 
 def hide_sources(connection: Connection, ids: Sequence[UUID]) -> None:
     """Note that these were not seen in their file, a part of which could not be read."""
-    connection.execute(query("hide_sources"), {"sources": list(ids)})
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, default=str)
+    if ids:
+        connection.execute(query("hide_sources"), {"sources": list(ids)})
 
 
 def _staged_row(source: StagedSource) -> tuple[Any, ...]:
@@ -254,7 +256,8 @@ def remember_file(connection: Connection, root: Root, uri: str, state: FileState
 
 def delete_sources(connection: Connection, root: Root, ids: Sequence[UUID]) -> None:
     """Mark sources as deleted; the next publication of each profile takes their chunks away."""
-    connection.execute(query("delete_sources"), {"space": root.space_id, "sources": list(ids)})
+    if ids:
+        connection.execute(query("delete_sources"), {"space": root.space_id, "sources": list(ids)})
 
 
 def let_files_be_reread(connection: Connection, tenant: str, bot: str) -> int:

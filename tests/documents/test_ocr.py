@@ -90,7 +90,7 @@ def test_an_engine_that_cannot_be_imported_says_so() -> None:
 
 def test_an_installed_package_can_bring_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     installed = EntryPoints([EntryPoint("tiny", "tests.support.tiny_ocr:read_bars", ocr.ENTRY_POINTS)])
-    monkeypatch.setattr(ocr, "entry_points", installed.select)
+    monkeypatch.setattr("importlib.metadata.entry_points", installed.select)
     ocr._installed.cache_clear()
     try:
         (record,) = parse(pdf(bars("Scan")), "scan.pdf")
