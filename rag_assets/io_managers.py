@@ -20,8 +20,9 @@ from rag_assets.settings import load_settings
 
 
 class ParquetIOManager(dg.IOManager):
-    """Keeps chunks under `<base>/<tenant>/<profile>/<asset>.parquet`, and hands them over as a `ChunkFile`, which is
-    read part by part; an input that is annotated as a `pyarrow.Table` gets all of them at once.
+    """Keeps chunks under `<base>/<tenant>/<profile>/<asset>.parquet`, and those of a run for one bot in `bots/<bot>`
+    there: runs for several may be under way at once, and none may read what another one has cut. Hands them over as a
+    `ChunkFile`, which is read part by part; an input that is annotated as a `pyarrow.Table` gets all of them at once.
 
     `base` is a folder or an fsspec URL; None means what `RAG_STORAGE` or `RAG_HOME` say when a step runs.
     The tenant comes first, so that erasing one is removing one folder.
@@ -32,7 +33,7 @@ class ParquetIOManager(dg.IOManager):
 
     def handle_output(self, context: dg.OutputContext, obj: ChunkFile | pa.Table) -> None:
         """Keep a file, which is moved, or a table; a reader finds the old file or the new one, never a part of one."""
-        path = self._path(context.partition_key, context.asset_key)
+        path = self._path(context, context.partition_key)
         began = time.monotonic()
         make_folder(path.parent, staging_base(self.base))
         if isinstance(obj, pa.Table):
@@ -45,19 +46,21 @@ class ParquetIOManager(dg.IOManager):
 
     def load_input(self, context: dg.InputContext) -> ChunkFile | pa.Table:
         """What the upstream asset wrote for the same tenant and profile."""
-        kept = ChunkFile(self._path(context.asset_partition_key, context.asset_key))
+        kept = ChunkFile(self._path(context, context.asset_partition_key))
         if context.dagster_type.typing_type is not pa.Table:
             return kept
         table = kept.table()
         pa.default_memory_pool().release_unused()
         return table
 
-    def _path(self, partition: str, asset: dg.AssetKey) -> UPath:
+    def _path(self, context: dg.InputContext | dg.OutputContext, partition: str) -> UPath:
         if not isinstance(partition, dg.MultiPartitionKey):
-            raise TypeError(f"{asset.to_user_string()} is not partitioned by tenant and profile")
+            raise TypeError(f"{context.asset_key.to_user_string()} is not partitioned by tenant and profile")
         keys = partition.keys_by_dimension
-        base = staging_folder(keys["tenant"], self.base)
-        return base / check_key(keys["profile"], "profile") / f"{asset.to_python_identifier()}.parquet"
+        folder = staging_folder(keys["tenant"], self.base) / check_key(keys["profile"], "profile")
+        if bot := (context.step_context.op_config or {}).get("bot"):
+            folder = folder / "bots" / check_key(bot, "bot")
+        return folder / f"{context.asset_key.to_python_identifier()}.parquet"
 
 
 def staging_base(base: str | None = None) -> UPath:

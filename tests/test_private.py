@@ -126,7 +126,7 @@ def test_a_command_makes_nothing_that_others_can_read_and_closes_what_was_open(t
         assert f"{home / 'dagster'} was open to others" in said
         run("search", "pump", *scope)
         run("inspect", str(documents / "a.txt"), "--html", str(closed / "page.html"))
-        assert (home / "storage" / "acme" / "static-64" / "chunks.parquet").is_file()
+        assert (home / "storage" / "acme" / "static-64" / "bots" / "help" / "chunks.parquet").is_file()
         for part in ("dagster", "storage", "postgres"):
             assert open_paths(home / part) == []
         assert [path.name for path in home.iterdir() if path.is_file() and path.stat().st_mode & OTHERS] == []

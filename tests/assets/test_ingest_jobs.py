@@ -6,6 +6,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
+from rag_assets.assets import embeddings
 from rag_assets.automation.jobs import PAIR_JOB, SOURCES_JOB
 from rag_assets.partitions import TENANT_TAG, pair_key
 from rag_assets.store.roots import add_root
@@ -150,6 +151,22 @@ def test_staged_tables_lie_under_their_tenant_and_no_half_written_file_stays(wor
     storage = tmp_path / "storage"
     files = sorted(str(path.relative_to(storage)) for path in storage.rglob("*") if path.is_file())
     assert files == ["acme/hash-64/chunks.parquet", "acme/hash-64/profile_embeddings.parquet"]
+
+
+def test_runs_for_two_bots_at_once_publish_both(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = world.tenant("acme", "help"), world.tenant("acme", "docs")
+    (first / "a.txt").write_text("The pump is dry.")
+    (second / "b.txt").write_text("The valve is shut.")
+    embed = embeddings.embed_chunks
+
+    def after_another_run(*arguments: Any, **options: Any) -> Any:
+        monkeypatch.setattr(embeddings, "embed_chunks", embed)
+        world.ingest("acme", bot="docs")
+        return embed(*arguments, **options)
+
+    monkeypatch.setattr(embeddings, "embed_chunks", after_another_run)
+    world.ingest("acme", bot="help")
+    assert world.served("acme") == ["The pump is dry.", "The valve is shut."]
 
 
 def test_progress_goes_to_the_log_of_the_step(world: World, capsys: pytest.CaptureFixture[str]) -> None:
