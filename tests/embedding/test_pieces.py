@@ -121,6 +121,11 @@ def test_a_tokenizer_that_may_join_what_is_between_pieces_has_none(change: Calla
     assert described(change) is None
 
 
+def test_a_file_that_says_less_proves_nothing() -> None:
+    assert pieces_of(load_tokenizer(), {}) is None
+    assert pieces_of(load_tokenizer(), {"model": {"vocab": {}, "merges": []}}) is None
+
+
 def test_a_tokenizer_that_cuts_texts_itself_has_no_pieces() -> None:
     description = json.loads(wordllama._tokenizer_file().read_bytes())
     tokenizer = Tokenizer.from_str(json.dumps(description))

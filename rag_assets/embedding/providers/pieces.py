@@ -86,16 +86,16 @@ class Pieces:
 
 def pieces_of(tokenizer: Tokenizer, description: Mapping[str, Any]) -> Pieces | None:
     """The pieces of a tokenizer whose file says this of it; None where its texts cannot be proved to have any."""
-    model = description["model"]
+    model = description.get("model", {})
     is_plain = (
-        model["type"] == "BPE"
+        model.get("type") == "BPE"
         and not any(model.get(name) for name in _PLAIN)
         and model.get("byte_fallback")
         and model["vocab"].keys() >= _BYTES
-        and description["normalizer"] == _NORMALIZER
+        and description.get("normalizer") == _NORMALIZER
         and tokenizer.pre_tokenizer is None
         and tokenizer.encode_special_tokens
-        and all(token["special"] for token in description["added_tokens"])
+        and all(token["special"] for token in description.get("added_tokens", ()))
     )
     joints = _joints(model["merges"]) if is_plain else None
     find = _find(joints) if joints else None
