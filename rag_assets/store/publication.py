@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from typing import Any
 from uuid import UUID
 
@@ -31,6 +32,7 @@ from rag_assets.store.triples import Analysis, Place, Triple, write_triples
 from rag_assets.terms import TermsVersion, prepare
 
 _SAMPLE = 200  # chunks whose mean length stands for all of a fresh profile
+_STAGED_TOGETHER = 1000  # chunks whose words are in memory at once: a source may have tens of thousands
 
 
 @dataclass(frozen=True)
@@ -234,19 +236,21 @@ def _publish(transaction: _Transaction, versions: Sequence[StagedVersion], built
 
 def _stage(transaction: _Transaction, versions: Sequence[StagedVersion], terms: TermsVersion) -> None:
     """Copy chunks, with their words and the weights of these, to where they lie until they are inserted."""
-    chunks = [(version.source_id, chunk) for version in versions for chunk in version.chunks]
-    words = [chunk.prepared(terms) for _, chunk in chunks]
-    analysed = transaction.connection.cursor(binary=True, row_factory=scalar_row).execute(
-        query("analysed_texts"), {**transaction.values, "texts": words}
-    )
-    found = analysed.fetchall()
-    weights = as_sparsevecs(weigh(found, transaction.scalar("average_length") or 1.0))
+    average_length = transaction.scalar("average_length") or 1.0
     transaction.connection.execute(query("staged_chunks_table"))
-    with transaction.connection.cursor().copy(query("copy_staged_chunks")) as copy:
-        copy.write(BINARY_COPY)
-        for (source, chunk), fts, lexical in zip(chunks, found, weights, strict=True):
-            copy.write(_binary_row(source, chunk, fts, lexical))
-        copy.write(END_OF_COPY)
+    chunks = ((version.source_id, chunk) for version in versions for chunk in version.chunks)
+    while group := list(islice(chunks, _STAGED_TOGETHER)):
+        words = [chunk.prepared(terms) for _, chunk in group]
+        analysed = transaction.connection.cursor(binary=True, row_factory=scalar_row).execute(
+            query("analysed_texts"), {**transaction.values, "texts": words}
+        )
+        found = analysed.fetchall()
+        weights = as_sparsevecs(weigh(found, average_length))
+        with transaction.connection.cursor().copy(query("copy_staged_chunks")) as copy:
+            copy.write(BINARY_COPY)
+            for (source, chunk), fts, lexical in zip(group, found, weights, strict=True):
+                copy.write(_binary_row(source, chunk, fts, lexical))
+            copy.write(END_OF_COPY)
 
 
 def _binary_row(source: UUID, chunk: StagedChunk, fts: bytes, lexical: bytes) -> bytes:
