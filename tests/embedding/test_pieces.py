@@ -4,6 +4,7 @@ import json
 import random
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -147,6 +148,7 @@ def test_a_merge_that_is_new_joins_what_was_apart() -> None:
 def test_vectors_and_counts_are_to_the_bit_those_of_whole_texts(spelled: str, monkeypatch: pytest.MonkeyPatch) -> None:
     batch = [spelled * 100_000, *[f"{spelled}{number} <s> e-mail" for number in range(20)]]
     monkeypatch.setattr(wordllama, "_FEW_CHARACTERS", 0)
+    monkeypatch.setattr(Pieces, "pay", lambda *_: True)
     embedder = WordLlamaEmbedder(BUILTIN_PROFILES["static-64"])
     in_pieces = embedder.embed_documents(batch)
     monkeypatch.setattr(wordllama, "load_pieces", lambda: None)
@@ -154,3 +156,23 @@ def test_vectors_and_counts_are_to_the_bit_those_of_whole_texts(spelled: str, mo
     assert np.array_equal(in_pieces.vectors, as_a_whole.vectors)
     assert in_pieces.usage == as_a_whole.usage
     assert in_pieces.usage.tokens > WORDLLAMA_MAX_TOKENS
+
+
+@pytest.mark.parametrize(
+    ("text", "pay"),
+    [
+        ("A pump is shut before anybody opens it.", True),
+        ("Насос закрывают, прежде чем кто-либо его откроет.", True),
+        ("def shut(self, pump):\n    return self.pumps[pump]", True),
+        ("日本語の検索テスト", False),
+        ("한국어 검색 테스트", False),
+        ("المضخة مغلقة قبل أن يفتحها أحد", False),
+        ("3.14 2.71 1.41", False),
+    ],
+)
+def test_pieces_pay_where_the_tokenizer_joins_characters(text: str, pay: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert of_wordllama().pay([text]) is of_wordllama().pay([text] * 300) is pay
+    monkeypatch.setattr(wordllama, "_FEW_CHARACTERS", 0)
+    monkeypatch.setattr(Pieces, "ids", lambda *_: pytest.fail("in pieces"))
+    with nullcontext() if not pay else pytest.raises(pytest.fail.Exception):
+        WordLlamaEmbedder(BUILTIN_PROFILES["static-64"]).embed_documents([text])

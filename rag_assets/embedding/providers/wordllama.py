@@ -30,8 +30,8 @@ from rag_assets.errors import EmbeddingError
 # one in a forked process, where "true" would wait for threads that the fork did not copy.
 
 _SLICE_TEXTS = 512
-_SLICE_CHARACTERS = 250_000  # about 20 MB of pieces, where each is a character
-_FEW_CHARACTERS = 200_000  # are tokenized as they are, sooner than the tokenizer's file is read for their pieces
+_SLICE_CHARACTERS = 250_000  # about 10 MB of pieces
+_FEW_CHARACTERS = 400_000  # are tokenized as they are, sooner than the tokenizer's file is read for their pieces
 _LONGEST_TOKEN = 16  # characters; a longer text can be cut here without changing the tokens that count
 _MAX_CHARACTERS = WORDLLAMA_MAX_TOKENS * _LONGEST_TOKEN
 
@@ -79,7 +79,7 @@ class WordLlamaEmbedder:
     def _ids(self, texts: Sequence[str]) -> Sequence[list[int] | NDArray[np.intp]]:
         self._characters += sum(map(len, texts))
         pieces = load_pieces() if self._characters > _FEW_CHARACTERS else None
-        if pieces is not None:
+        if pieces is not None and pieces.pay(texts):
             return pieces.ids(texts)
         return [one.ids for one in self._tokenizer.encode_batch_fast(texts, add_special_tokens=False)]
 
