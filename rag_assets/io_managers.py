@@ -33,7 +33,7 @@ class ParquetIOManager(dg.IOManager):
 
     def handle_output(self, context: dg.OutputContext, obj: ChunkFile | pa.Table) -> None:
         """Keep a file, which is moved, or a table; a reader finds the old file or the new one, never a part of one."""
-        path = self._path(context, context.partition_key)
+        path = self._path(context.partition_key, context.asset_key, _bot_of(context))
         began = time.monotonic()
         make_folder(path.parent, staging_base(self.base))
         if isinstance(obj, pa.Table):
@@ -46,21 +46,26 @@ class ParquetIOManager(dg.IOManager):
 
     def load_input(self, context: dg.InputContext) -> ChunkFile | pa.Table:
         """What the upstream asset wrote for the same tenant and profile."""
-        kept = ChunkFile(self._path(context, context.asset_partition_key))
+        kept = ChunkFile(self._path(context.asset_partition_key, context.asset_key, _bot_of(context)))
         if context.dagster_type.typing_type is not pa.Table:
             return kept
         table = kept.table()
         pa.default_memory_pool().release_unused()
         return table
 
-    def _path(self, context: dg.InputContext | dg.OutputContext, partition: str) -> UPath:
+    def _path(self, partition: str, asset: dg.AssetKey, bot: str | None = None) -> UPath:
         if not isinstance(partition, dg.MultiPartitionKey):
-            raise TypeError(f"{context.asset_key.to_user_string()} is not partitioned by tenant and profile")
+            raise TypeError(f"{asset.to_user_string()} is not partitioned by tenant and profile")
         keys = partition.keys_by_dimension
         folder = staging_folder(keys["tenant"], self.base) / check_key(keys["profile"], "profile")
-        if bot := (context.step_context.op_config or {}).get("bot"):
+        if bot:
             folder = folder / "bots" / check_key(bot, "bot")
-        return folder / f"{context.asset_key.to_python_identifier()}.parquet"
+        return folder / f"{asset.to_python_identifier()}.parquet"
+
+
+def _bot_of(context: dg.InputContext | dg.OutputContext) -> str | None:
+    """The bot that a run is limited to."""
+    return (context.step_context.op_config or {}).get("bot")
 
 
 def staging_base(base: str | None = None) -> UPath:

@@ -120,3 +120,7 @@ def test_no_partition_leads_out_of_the_storage(part: str, tmp_path: Path) -> Non
         if key is not None:
             with pytest.raises(InvalidKey):
                 ParquetIOManager(str(tmp_path))._path(key, table.key)
+    if part:
+        key = dg.MultiPartitionKey({"tenant": "acme", "profile": "hash-64"})
+        with pytest.raises(InvalidKey):
+            ParquetIOManager(str(tmp_path))._path(key, table.key, part)
