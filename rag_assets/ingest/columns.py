@@ -12,6 +12,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
+from rag_assets.printing import counted
+
 _MOST_BYTES = (1 << 31) - 1  # of all texts of an array
 
 
@@ -31,7 +33,7 @@ def strings(values: Sequence[str | None]) -> pa.Array:
     ends = np.zeros(len(encoded) + 1, np.int64)
     np.cumsum([len(one) for one in encoded], out=ends[1:])
     if ends[-1] > _MOST_BYTES:
-        raise OverflowError(f"a column of {ends[-1]:,} bytes does not fit into one array")
+        raise OverflowError(f"{counted(int(ends[-1]), 'byte does', 'bytes do')} not fit into one column")
     validity = None
     if None in values:
         validity = pa.py_buffer(np.packbits([value is not None for value in values], bitorder="little"))

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from rag_assets.chunking import ChunkingSpec, repeated_pages
+from rag_assets.chunking import ChunkingSpec
 from rag_assets.chunking.chunks import chunk_document
 from rag_assets.documents.model import Chunk, Document
 from rag_assets.embedding.protocol import NOBODY, Caller, Embedded
 from rag_assets.embedding.providers.hashing import HashEmbedder
 from rag_assets.errors import SourceError, TextRefused
+from rag_assets.ingest import repeated_pages
 from rag_assets.progress import reporting, stage
 from rag_assets.store.database import Database
 from rag_assets.store.publication import Published, Publisher, StagedVersion
