@@ -6,6 +6,7 @@ imported. Python looks there first unless it is told not to, in every process an
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -44,6 +45,15 @@ def isolated(environment: Mapping[str, str]) -> dict[str, str]:
     path = os.pathsep.join(os.path.abspath(part) for part in given if part)
     kept = {name: value for name, value in environment.items() if name != "PYTHONPATH"}
     return {**kept, _SAFE_PATH: "1", **({"PYTHONPATH": path} if path else {})}
+
+
+def call_of_main(module: str, *numbers: int) -> list[str]:
+    """Arguments for `start_python`: call `main(*numbers)` of a module, imported from where this process would."""
+    program = (
+        "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
+        f"from {module} import main; main(*map(int, sys.argv[2:]))"
+    )
+    return ["-c", program, json.dumps(import_path()), *map(str, numbers)]
 
 
 def plain_environment(*more: str) -> dict[str, str]:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import atexit
 import functools
 import io
-import json
 import os
 import pickle
 import signal
@@ -24,7 +23,7 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rag_assets.children import import_path, plain_environment, start_python
+from rag_assets.children import call_of_main, plain_environment, start_python
 from rag_assets.documents import ocr, registry
 from rag_assets.documents.building import failed
 from rag_assets.documents.formats import BUILTIN_FORMATS, Format
@@ -39,10 +38,6 @@ from rag_assets.settings import load_settings, read_variable
 __all__ = ["close_workers", "parse_file"]
 
 _START_SECONDS = 60.0
-_BOOTSTRAP = (
-    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-    "from rag_assets.documents.worker import main; main(*map(int, sys.argv[2:]))"
-)
 
 
 def parse_file(data: bytes, name: str, content_type: str | None = None, *, encoding: str | None = None) -> list[Record]:
@@ -122,11 +117,14 @@ class _Worker:
         self.setup: Setup | None = None
         self.answers = 0
         self.socket, theirs = socket.socketpair()
-        arguments = [str(theirs.fileno()), str(os.getpid()), str(self.memory)]
         try:
             # ResourceWarning and the like of libraries are for their authors.
             self.process = start_python(
-                *("-W", "ignore", "-c", _BOOTSTRAP, json.dumps(import_path()), *arguments),
+                *(
+                    "-W",
+                    "ignore",
+                    *call_of_main("rag_assets.documents.worker", theirs.fileno(), os.getpid(), self.memory),
+                ),
                 environment=plain_environment(*_limits().passed),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 
-from rag_assets.children import Child, import_path, plain_environment, start_python
+from rag_assets.children import Child, call_of_main, plain_environment, start_python
 from rag_assets.terms import TermsVersion, prepare
 from rag_assets.terms.worker import receive, send
 
-_BOOTSTRAP = (
-    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-    "from rag_assets.terms.worker import main; main(int(sys.argv[2]))"
-)
 _AT_ONCE = 50  # texts that are sent together
 _END_S = 10.0
 
@@ -78,7 +73,7 @@ def terms_beside(version: TermsVersion) -> Iterator[TermsBeside | None]:
     """A process that prepares terms, until the end of the block; None where it cannot be started."""
     try:
         process = start_python(
-            *("-c", _BOOTSTRAP, json.dumps(import_path()), str(version)),
+            *call_of_main("rag_assets.terms.worker", version),
             environment=plain_environment(),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
