@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 from uuid import UUID
 
@@ -23,6 +24,7 @@ from rag_assets.store.sources import FileState, SourceState, StagedSource, Store
 
 BATCH_RECORDS = 2000
 BATCH_FILES = 200
+BATCH_CHARACTERS = 8_000_000  # what is held at once stays the same whatever files are like
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,11 @@ class FileRead:
     error: str | None = None
     is_touched: bool = False
     left_out: str | None = None
+
+    @cached_property
+    def characters(self) -> int:
+        """Of the texts of its records."""
+        return sum(len(record.document.text) for record in self.records if record.document is not None)
 
 
 def read_file(file: SourceFile, known: FileState | None) -> FileRead:
@@ -69,7 +76,11 @@ def _asks_for_noindex(record: Record) -> bool:
 
 def is_batch(read: Sequence[FileRead]) -> bool:
     """Whether so many files of a root are enough to be written together."""
-    return len(read) >= BATCH_FILES or sum(len(one.records) for one in read) >= BATCH_RECORDS
+    return (
+        len(read) >= BATCH_FILES
+        or sum(len(one.records) for one in read) >= BATCH_RECORDS
+        or sum(one.characters for one in read) >= BATCH_CHARACTERS
+    )
 
 
 def staged_sources(space_id: UUID, read: FileRead, embeds_media: bool) -> list[StagedSource]:
