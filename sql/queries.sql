@@ -1198,10 +1198,16 @@ DELETE FROM rag.lexeme_stats WHERE embedding_profile_id = %(profile)s
 
 -- count_lexemes --
 -- In how many shared chunks each lexeme stands: a score that depended on private ones would tell what is in them.
+-- ts_stat keeps all that it has read until it ends, so it is given so many pages of the table at a time.
 INSERT INTO rag.lexeme_stats (embedding_profile_id, tenant_id, lexeme, chunk_count)
-SELECT {profile}, %(tenant)s, word, ndoc
-FROM ts_stat('SELECT fts FROM rag.knowledge_chunks
-              WHERE embedding_profile_id = {profile} AND source_id NOT IN (SELECT rag.private_sources({profile}))')
+SELECT {profile}, %(tenant)s, word, sum(ndoc)
+FROM generate_series(
+    0, pg_relation_size('rag.knowledge_chunks_p' || {profile}) / current_setting('block_size')::int, %(pages)s) AS first,
+    LATERAL ts_stat(format(
+        'SELECT fts FROM rag.knowledge_chunks
+         WHERE embedding_profile_id = {profile} AND source_id NOT IN (SELECT rag.private_sources({profile}))
+           AND ctid >= ''(%%s,0)'' AND ctid < ''(%%s,0)''', first, first + %(pages)s))
+GROUP BY word
 
 -- measured_length --
 -- Of what has words: a file that is embedded beside its text has none of its own.

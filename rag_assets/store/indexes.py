@@ -31,6 +31,7 @@ _BYTES_PER_DIMENSION: Mapping[Storage, float] = {"vector": 4, "halfvec": 2, "bit
 _LENGTH_SAMPLE = 1000  # chunks whose mean length stands for all
 _REPEATED = 4  # times that a text of a sample may stand on average, before all are looked through
 _FLOOR_SAMPLE, _MIN_FLOOR_SAMPLE = 200, 20
+_COUNTED_PAGES = 8192  # of 8 kB and about four chunks, whose lexemes the server counts together: some 70 MB
 _GIN_BYTES = 4000  # of a chunk's words while the index is built, about
 _MAX_GIN_MEMORY = 512 << 20  # more makes it no faster
 _MIN_BUILD_MEMORY = 64 << 20
@@ -155,7 +156,7 @@ def _refresh_statistics(
     if rebuilt:
         connection.execute(_compose("reweigh_chunks", built), {"length": length})
     connection.execute(query("forget_lexeme_stats"), values)
-    connection.execute(_compose("count_lexemes", built), values)
+    connection.execute(_compose("count_lexemes", built), {**values, "pages": _COUNTED_PAGES})
     kept = length if rebuilt else assumed
     sample = sample_vectors(connection, built, _FLOOR_SAMPLE)
     connection.execute(

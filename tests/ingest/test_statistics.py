@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from rag_assets.store import indexes
 from rag_assets.store.database import Database
 from tests.support.worlds import ingested
 
@@ -27,3 +30,23 @@ def test_a_tenants_few_files_have_nobody_elses_rows_looked_at(database: Database
     assert analyses(database) == first
     ingested(database, tmp_path / "acme", "acme", {f"{number}.md": f"Pump {number} is dry." for number in range(150)})
     assert analyses(database) > first, "much has changed"
+
+
+def test_lexemes_are_counted_over_all_pages_of_the_table(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(indexes, "_COUNTED_PAGES", 2)
+    text = "Lamp {} is lit, and the pump beside it is dry. "
+    ingested(database, tmp_path, "acme", {f"{number}.md": text.format(number) * 9 for number in range(120)})
+    with database.work("acme") as connection:
+        (pages,) = connection.execute("SELECT sum(pg_relation_size(inhrelid)) / 8192 FROM pg_inherits").fetchone() or ()
+        rows = connection.execute(
+            "SELECT lexeme, chunk_count FROM rag.lexeme_stats EXCEPT "
+            "SELECT word, ndoc FROM ts_stat('SELECT fts FROM rag.knowledge_chunks')"
+        ).fetchall()
+        counted = connection.execute(
+            "SELECT max(chunk_count), (SELECT count(*) FROM rag.knowledge_chunks) FROM rag.lexeme_stats"
+        ).fetchone()
+    assert pages > 4
+    assert rows == []
+    assert counted == (240, 240)

@@ -60,8 +60,8 @@ class World:
         return Errand(self.database.url, "shaken", BOT, PROFILE.name, str(self.data), victim, point, passes)
 
     def finish(self) -> IngestReport:
-        """An ingest that nobody disturbs."""
-        return ingest(self.database, "shaken", BOT, PROFILE.name)
+        """An ingest that nobody disturbs, of files of which many may have gone within a day."""
+        return ingest(self.database, "shaken", BOT, PROFILE.name, confirm_loss=True)
 
     def rows(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
         """Of a query as superuser, whom no policy holds back."""
