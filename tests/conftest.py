@@ -31,6 +31,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """What is repeated has its time for each round."""
+    rounds = config.getoption("--rounds")
+    for item in items:
+        marker = item.get_closest_marker("timeout")
+        if rounds > 1 and marker is not None and "rounds" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.timeout(rounds * marker.args[0]), append=False)
+
+
 @pytest.fixture(scope="session")
 def rounds(pytestconfig: pytest.Config) -> int:
     """How often to repeat what is random: 1 where every change is tested, more to look for what is rare."""
