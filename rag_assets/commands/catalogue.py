@@ -70,7 +70,7 @@ def list_profiles(as_json: Json = False) -> CommandResult:
             table.add_row(*_cells(profile))
         console.print(table)
         for profile in profiles:
-            if needs := needs_text(profile):
+            if needs := needs_text(profile.name, profile.model_info.missing_packages()):
                 console.print(needs, markup=False, soft_wrap=True)
         for name, of_bots in errors.items():
             for one in of_bots:
@@ -195,10 +195,9 @@ def profile_payload(profile: EmbeddingProfile) -> dict[str, Any]:
     return {**profile.model_dump(mode="json"), "spec_hash": profile.spec_hash, "missing_packages": missing}
 
 
-def needs_text(profile: EmbeddingProfile) -> str:
-    """What has to be installed before a profile can be used here; empty where nothing has."""
-    missing = profile.model_info.missing_packages()
-    return f"{profile.name} can be used after: pip install {' '.join(missing)}" if missing else ""
+def needs_text(profile: str, missing: Sequence[str]) -> str:
+    """What has to be installed before a profile can be used here; empty where nothing is `missing`."""
+    return f"{profile} can be used after: pip install {' '.join(missing)}" if missing else ""
 
 
 def _cells(profile: EmbeddingProfile) -> tuple[str, ...]:
@@ -247,5 +246,5 @@ def _show_profile(
         when = f"since {one['created_at'][:10]}, by {one['actor']}"
         table.add_row("tuned weight", f"{one['dense_weight']:g} for {one['tenant']}/{one['bot']}, {when}")
     console.print(table)
-    if needs := needs_text(profile):
+    if needs := needs_text(profile.name, profile.model_info.missing_packages()):
         console.print(needs, markup=False, soft_wrap=True)

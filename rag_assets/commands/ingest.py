@@ -170,7 +170,8 @@ def ingest_roots(
     is_new = not exists(database, tenant, bot)
     start(database, tenant, bot, name, roots, options, flags.as_new)
     if is_new:
-        note(_new_bot(database, tenant, bot))
+        undo = f"rag erase --tenant {tenant}" + (f" --bot {bot}" if len(list_bots(database, tenant)) > 1 else "")
+        note(_new_bot(database, tenant, bot, "was made", f" Take it away again with: {undo}"))
     gc.disable()
     try:
         from rag_assets.launch.ingest import materialize_ingest  # Dagster, which a dry run and a refusal do without
@@ -184,17 +185,15 @@ def ingest_roots(
     return name, replace(outcome, forgotten_roots=forgotten, failed_served=served)
 
 
-def _new_bot(database: Database, tenant: str, bot: str) -> str:
-    """What is said of a bot that was made just now, which may have been meant for another."""
-    others = [other for other in list_bots(database, tenant) if other != bot]
-    named = [other for other in list_tenants(database) if other != tenant and bot in list_bots(database, other)]
+def _new_bot(database: Database, tenant: str, bot: str, made: str, undo: str = "") -> str:
+    """What is said of a bot that `was made` or would be, which may have been meant for another, and how to `undo` it."""
+    tenants_now = list_tenants(database)
+    others = [other for other in (list_bots(database, tenant) if tenant in tenants_now else []) if other != bot]
+    named = [other for other in tenants_now if other != tenant and bot in list_bots(database, other)]
     tenants = [] if others else alike(tenant, named)
     likely = [f"{tenant}/{other}" for other in alike(bot, others)] or [f"{other}/{bot}" for other in tenants]
-    said = f"{tenant}/{bot} is new, and was made"
-    if not likely:
-        return said
-    undo = f"rag erase --tenant {tenant}" + (f" --bot {bot}" if others else "")
-    return f"{said}; {did_you_mean(likely)} Take it away again with: {undo}"
+    said = f"{tenant}/{bot} is new, and {made}"
+    return f"{said}; {did_you_mean(likely)}{undo}" if likely else said
 
 
 def _require_batches(database: Database, name: str) -> None:
@@ -229,6 +228,8 @@ def _dry_run(
     as_new: bool,
 ) -> CommandResult:
     name = _checked_profile(database, tenant, bot, roots, profile)
+    if not exists(database, tenant, bot):
+        note(_new_bot(database, tenant, bot, "would be made"))
     if not as_new:
         refuse_moves(database, tenant, bot, roots, options)
     with database.work() as connection:
@@ -242,12 +243,14 @@ def _dry_run(
         "profile": name,
         **plan_payload(plan),
         **price_payload(price),
+        "missing_packages": spec.model_info.missing_packages(),
     }
     return CommandResult(payload, lambda console: _show_plan(console, payload))
 
 
 def _show_plan(console: Console, payload: dict[str, Any]) -> None:
-    console.print(f"dry run, profile {payload['profile']}: nothing was written", markup=False)
+    whose = f"{payload['tenant']}/{payload['bot']}"
+    console.print(f"dry run, {whose}, profile {payload['profile']}: nothing was written", markup=False)
     show_plan(console, payload)
 
 

