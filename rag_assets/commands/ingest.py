@@ -186,7 +186,7 @@ def ingest_roots(
 
 
 def _new_bot(database: Database, tenant: str, bot: str, made: str, undo: str = "") -> str:
-    """What is said of a bot that `was made` or would be, which may have been meant for another, and how to `undo` it."""
+    """What is said of a bot that `was made`, or would be: it may have been meant for another. How to `undo` it."""
     tenants_now = list_tenants(database)
     others = [other for other in (list_bots(database, tenant) if tenant in tenants_now else []) if other != bot]
     named = [other for other in tenants_now if other != tenant and bot in list_bots(database, other)]

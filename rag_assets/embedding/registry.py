@@ -55,13 +55,22 @@ def _build(profile: EmbeddingProfile) -> Embedder:
     module = _MODULES.get(profile.provider)
     if module is None:
         raise InvalidProfile(f"no embedder for provider {profile.provider!r}: known are {', '.join(_MODULES)}")
+    require_packages(profile)
+    embedder: Embedder = import_module(module).build(profile)
+    return embedder
+
+
+def require_packages(profile: EmbeddingProfile) -> None:
+    """Refuse a profile whose model cannot be loaded here.
+
+    Raises:
+        EmbeddingError: names the packages that are missing.
+    """
     if missing := profile.model_info.missing_packages():
         raise EmbeddingError(
             f"profile {profile.name!r}: {profile.provider}/{profile.model} needs what is not installed here: "
             f"pip install {' '.join(missing)}"
         )
-    embedder: Embedder = import_module(module).build(profile)
-    return embedder
 
 
 def batch_embedder_for(profile: EmbeddingProfile) -> BatchEmbedder:

@@ -74,6 +74,7 @@ def ingest(
         UnknownTenant, UnknownBot, UnknownProfile: nothing was done.
         RootMoved: a root holds the files of another one that is gone; nothing was done.
         InvalidProfile: the catalogue has another profile of that name.
+        EmbeddingError: the model needs what is not installed here, or does not answer.
         DatabaseUnavailable, DatabaseRefused: the server cannot be reached or must not be used.
     """
     name = profile.name if isinstance(profile, EmbeddingProfile) else profile

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from rag_assets.ingest.pairs import enable_pair
+from rag_assets.embedding.registry import require_packages
+from rag_assets.ingest.pairs import enable_pair, enabled_profiles
 from rag_assets.ingest.roots import refuse_moves
 from rag_assets.store.database import Database
 from rag_assets.store.profiles import BuiltProfile, get_spec
@@ -40,10 +41,13 @@ def start(
     Raises:
         UnknownTenant, UnknownBot: no roots were given, and there is no such bot.
         UnknownProfile: the catalogue has no profile of that name; nothing was written.
+        EmbeddingError: the bot has no such profile yet, and its model needs what is not installed; nothing was written.
         RootMoved: a root looks like another one that was moved; nothing was written.
     """
     with database.work() as connection:
-        get_spec(connection, profile)
+        spec = get_spec(connection, profile)
+    if not enabled_profiles(database, tenant, profile, bot):
+        require_packages(spec)  # what is built already may have nothing to embed, or all of it in the cache
     if not as_new:
         refuse_moves(database, tenant, bot, roots, options)
     remember_roots(database, tenant, bot, roots, options)

