@@ -107,7 +107,7 @@ def test_a_name_never_changes_its_meaning(rag: Rag) -> None:
         ("profile add x --provider hash --model hash --dimensions 64 --index exact --index-storage bit",
          "UsageError", "there is no index"),
         ("profile add X --provider hash --model hash --dimensions 16", "InvalidKey", "X"),
-        ("profile show nope", "UnknownProfile", "static-64"),
+        ("profile show nope", "UnknownProfile", "minilm"),
         ("profile show", "UsageError", "NAME"),
         ("tenant add", "UsageError", "TENANT"),
         ("nonsense", "UsageError", "nonsense"),
