@@ -57,6 +57,15 @@ def duration(seconds: float) -> str:
     return f"{seconds:.1f} s" if seconds >= 0.05 else "less than 0.1 s"
 
 
+def rough_duration(seconds: float) -> str:
+    """What is expected, which is not known to the second: `a second`, `40 s`, `3 minutes`, `2.5 hours`."""
+    if seconds < 1:
+        return "a second"
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return counted(round(seconds / 60), "minute") if seconds < 7200 else f"{seconds / 3600:.1f} hours"
+
+
 def moment(time: datetime | str) -> str:
     """A time as people read it, to the second, with its zone: `2026-05-01 14:46:13 UTC`. Text is of ISO 8601."""
     time = datetime.fromisoformat(time) if isinstance(time, str) else time

@@ -10,10 +10,19 @@ from contextlib import contextmanager
 from typing import TextIO
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TextColumn,
+    TimeElapsedColumn,
+)
+from rich.text import Text
 
 from rag_assets.commands.shell import printable, resumable
-from rag_assets.printing import duration
+from rag_assets.printing import duration, rough_duration
 from rag_assets.progress import Reporter, Silent, reporting
 
 
@@ -61,6 +70,17 @@ class Bars:
             self._progress.stop_task(task)  # type: ignore[arg-type]
 
 
+class Left(ProgressColumn):
+    """How long a stage will take still, at the speed of its last half minute; nothing before that is known, nor
+    afterwards."""
+
+    max_refresh = 0.5  # seconds; it need not flicker
+
+    def render(self, task: Task) -> Text:
+        left = None if task.finished else task.time_remaining
+        return Text("" if left is None else f"about {rough_duration(left)} left", style="progress.remaining")
+
+
 @contextmanager
 def shown(silent: bool = False, kept: str = "what was read is kept") -> Iterator[None]:
     """Show on stderr the progress of what runs inside, and after an interrupt what is `kept` of it."""
@@ -81,6 +101,7 @@ def _progress(silent: bool) -> Iterator[None]:
             return
         columns = (
             TextColumn("{task.description:<22}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+            Left(),
         )  # fmt: skip
         with Progress(*columns, console=Console(file=out)) as progress:
             reporter: Reporter = Bars(progress)

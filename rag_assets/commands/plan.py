@@ -19,7 +19,7 @@ from rag_assets.commands.shell import CommandResult, printable
 from rag_assets.embedding.models import usd
 from rag_assets.errors import UsageError
 from rag_assets.ingest.plan import Demand, Plan, Price, make_plan, price_of
-from rag_assets.printing import counted
+from rag_assets.printing import counted, rough_duration
 from rag_assets.store.profiles import get_spec
 from rag_assets.store.roots import list_roots
 from rag_assets.store.tenants import spaces_of
@@ -153,7 +153,7 @@ def _show_price(console: Console, payload: dict[str, Any]) -> None:
         pass  # there is no time to tell
     elif payload["seconds"]["sync"] is not None:
         at_limits = " at the rate limits" if payload["seconds_rest_on"].startswith("the rate limit") else ""
-        about = _duration(payload["seconds"]["sync"])
+        about = rough_duration(payload["seconds"]["sync"])
         console.print(f"time{at_limits}: about {about}, by {payload['seconds_rest_on']}", markup=False)
     else:
         console.print("time: not known, since nothing was embedded with this model yet, and no rate limit is set")
@@ -184,14 +184,6 @@ def _mode(payload: dict[str, Any]) -> str:
     if payload["mode"] == "batch" and payload["cost_usd"]["batch"] is None:
         return "the profile is set to batch, and its model has no batch API: it is embedded at once, at this price"
     return f"the profile is set to {payload['mode']}"
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 1:
-        return "a second"
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    return counted(round(seconds / 60), "minute") if seconds < 7200 else f"{seconds / 3600:.1f} hours"
 
 
 def show_failures(
