@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from rag_assets.embedding.profiles import DEFAULT_PROFILE, EmbeddingProfile
 from rag_assets.errors import InvalidArgument
@@ -16,6 +15,7 @@ from rag_assets.ingest.embeddings import EmbedReport, embed_chunks, embedded_sch
 from rag_assets.ingest.found_weights import find_weight
 from rag_assets.ingest.publication import PublishReport, publish_chunks
 from rag_assets.ingest.roots import forget_unread
+from rag_assets.ingest.scratch import scratch_folder
 from rag_assets.ingest.sources import SyncReport, sync_sources
 from rag_assets.ingest.start import start
 from rag_assets.ingest.visibility import Visibility, check_visibility, space_of, visible_to
@@ -90,11 +90,11 @@ def ingest(
     built = start(database, tenant, bot, name, resolved, visible_to(visibility, user), as_new)
     synced = sync_sources(database, tenant, bot, confirm_loss=confirm_loss)
     synced.forgotten_roots = forget_unread(database, tenant, bot, resolved)
-    with TemporaryDirectory(prefix="rag-") as folder:  # for nobody else, as all that it makes
+    with scratch_folder() as folder:
         parts, chunked = chunk_pending(database, [built])
-        cut = spool(parts, CHUNK_SCHEMA, Path(folder))
+        cut = spool(parts, CHUNK_SCHEMA, folder)
         parts, embedded = embed_chunks(database, [built], cut, batch)
-        ready = spool(parts, embedded_schema(built.profile.dimensions), Path(folder))
+        ready = spool(parts, embedded_schema(built.profile.dimensions), folder)
         published = publish_chunks(database, [built], ready)
     lexical = refresh_lexical(database, built, partial(find_weight, database, built))
     hnsw = ensure_hnsw(database, built)
