@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Protocol
+
+from rag_assets.printing import duration, printable, rough_duration
 
 
 class Reporter(Protocol):
@@ -35,6 +38,36 @@ class Silent:
 
     def end(self) -> None:
         """See `Reporter.end`."""
+
+
+class Pace:
+    """A stage as lines of text: how far it is now and then, and what it took at its end."""
+
+    def __init__(self, what: str, total: int | None, every_s: float) -> None:
+        self._what, self._total, self._every_s = printable(what), total, every_s
+        self._began = self._told = time.monotonic()
+        self._done = 0
+
+    def advance(self, amount: int) -> str | None:
+        """So many more items are done; a line where the last one is long ago."""
+        self._done += amount
+        now = time.monotonic()
+        if now - self._told < self._every_s or self._done == self._total:
+            return None
+        self._told = now
+        return f"{self._what}: {self._count()}{self._left(now - self._began)}"
+
+    def end(self) -> str:
+        """The line at its end."""
+        return f"{self._what}: {self._count()} in {duration(time.monotonic() - self._began)}"
+
+    def _count(self) -> str:
+        return f"{self._done:,}" if self._total is None else f"{self._done:,} of {self._total:,}"
+
+    def _left(self, seconds: float) -> str:
+        if self._total is None:
+            return ""
+        return f", about {rough_duration(seconds * (self._total - self._done) / self._done)} left"
 
 
 _current: ContextVar[Reporter] = ContextVar("progress", default=Silent())  # noqa: B039 - Silent has no state

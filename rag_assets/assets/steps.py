@@ -14,7 +14,7 @@ from rag_assets import progress
 from rag_assets.assets.metadata import seconds
 from rag_assets.errors import UsageError
 from rag_assets.ingest.pairs import require_pair
-from rag_assets.printing import duration, printable
+from rag_assets.printing import printable
 from rag_assets.runs.processes import PROCESS_TAG, this_process
 from rag_assets.runs.reports import add_seconds
 from rag_assets.store.database import Database
@@ -125,7 +125,7 @@ def indexes_of_pair(context: dg.AssetExecutionContext, database: Database) -> li
         return indexes_by_bot(connection, tenant, profile)
 
 
-_LOG_EVERY_S = 5.0
+_LOG_EVERY_S = 5.0  # each line is a row in the event log
 
 
 class LogReporter:
@@ -133,26 +133,21 @@ class LogReporter:
 
     def __init__(self, log: dg.DagsterLogManager) -> None:
         self._log = log
-        self._what, self._total, self._done, self._told = "", 0, 0, 0.0
-        self._began = time.monotonic()
+        self._pace = progress.Pace("", None, _LOG_EVERY_S)
 
     def begin(self, what: str, total: int | None) -> None:
         """See `progress.Reporter.begin`."""
-        self._what, self._total, self._done = printable(what), total or 0, 0
-        self._began = self._told = time.monotonic()
-        self._log.info(f"{self._what}: {total} to do" if total is not None else self._what)
+        self._pace = progress.Pace(what, total, _LOG_EVERY_S)
+        self._log.info(printable(what) if total is None else f"{printable(what)}: {total:,} to do")
 
     def advance(self, amount: int) -> None:
         """See `progress.Reporter.advance`."""
-        self._done += amount
-        now = time.monotonic()
-        if now - self._told >= _LOG_EVERY_S:  # each line is a row in the event log
-            self._told = now
-            self._log.info(f"{self._what}: {self._done} of {self._total}")
+        if line := self._pace.advance(amount):
+            self._log.info(line)
 
     def end(self) -> None:
         """See `progress.Reporter.end`."""
-        self._log.info(f"{self._what}: {self._done} done in {duration(time.monotonic() - self._began)}")
+        self._log.info(self._pace.end())
 
 
 def reporting_to_log(context: dg.AssetExecutionContext) -> AbstractContextManager[None]:

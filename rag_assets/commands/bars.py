@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TextIO
@@ -22,31 +21,35 @@ from rich.progress import (
 from rich.text import Text
 
 from rag_assets.commands.shell import printable, resumable
-from rag_assets.printing import duration, rough_duration
-from rag_assets.progress import Reporter, Silent, reporting
+from rag_assets.printing import rough_duration
+from rag_assets.progress import Pace, Reporter, Silent, reporting
+
+_LINE_EVERY_S = 30.0
 
 
 class Lines:
-    """One line for each stage that had something to do, when it is over."""
+    """A line each half minute for a stage that takes longer, and one when it is over, if it had something to do."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
-        self._stages: list[tuple[str, int | None, float]] = []
-        self._done: list[int] = []
+        self._stages: list[Pace | None] = []
 
     def begin(self, what: str, total: int | None) -> None:
-        self._stages.append((what, total, time.perf_counter()))
-        self._done.append(0)
+        self._stages.append(None if total == 0 else Pace(what, total, _LINE_EVERY_S))
 
     def advance(self, amount: int) -> None:
-        self._done[-1] += amount
+        pace = self._stages[-1]
+        if pace is not None and (line := pace.advance(amount)):
+            self._write(line)
 
     def end(self) -> None:
-        (what, total, started), done = self._stages.pop(), self._done.pop()
-        if total != 0:
-            count = f"{done} of {total}" if total is not None else str(done)
-            self._out.write(f"{printable(what)}: {count} in {duration(time.perf_counter() - started)}\n")
-            self._out.flush()
+        pace = self._stages.pop()
+        if pace is not None:
+            self._write(pace.end())
+
+    def _write(self, line: str) -> None:
+        self._out.write(f"{line}\n")
+        self._out.flush()
 
 
 class Bars:

@@ -176,7 +176,7 @@ def test_progress_goes_to_the_log_of_the_step(world: World, capsys: pytest.Captu
     result = world.run(SOURCES_JOB, "acme")
     lines = [entry.user_message for entry in world.instance.all_logs(result.run_id) if not entry.is_dagster_event]
     assert "read help: 30 to do" in lines
-    assert any(line.startswith("read help: 30 done in ") for line in lines)
+    assert any(line.startswith("read help: 30 of 30 in ") for line in lines)
     assert capsys.readouterr().out == ""
 
 
