@@ -113,7 +113,8 @@ def ingest(
 
     A PATH is remembered, with what it is told; without one, all remembered roots are scanned. An unknown tenant or bot
     is created when a PATH is given. A source that cannot be read is listed as failed and does not stop the others: the
-    exit code stays 0. It is 1 where most of a root is gone at once: that is kept until it is back, or confirmed.
+    exit code stays 0. It is 1 where most of a root is gone at once: that is kept until it is back, or confirmed. And
+    where a PATH that is new cannot be read, as it is not remembered.
     """
     roots = resolve_roots(paths or [])
     check_visibility(visibility, user)
@@ -131,7 +132,11 @@ def ingest(
         flags = IngestFlags(batch, as_new, confirm_loss)
         name, outcome = ingest_roots(database, settings, tenant, bot, roots, profile, flags, options)
     payload = outcome_payload(tenant, bot, name, outcome)
-    return CommandResult(payload, lambda console: show_outcome(console, payload), FAILED if outcome.held else 0)
+    return CommandResult(payload, lambda console: show_outcome(console, payload), _exit_code(outcome))
+
+
+def _exit_code(outcome: IngestOutcome) -> int:
+    return FAILED if outcome.held or outcome.forgotten_roots else 0
 
 
 def _forget(database: Database, tenant: str, bot: str, failures: bool, times: bool) -> None:

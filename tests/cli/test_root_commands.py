@@ -153,10 +153,10 @@ def test_a_moved_folder_is_not_read_as_a_new_root_unless_that_is_said(rag: Rag, 
 @pytest.mark.slow
 def test_a_new_root_that_cannot_be_read_is_said_and_not_remembered(rag: Rag, documents: Path) -> None:
     rag("ingest", str(documents), *_of("typo", "--profile", "tiny"))
-    done = rag.json("ingest", "az://no/such/folder", *_of("typo"))
+    done = rag.json("ingest", "az://no/such/folder", *_of("typo"), code=1)
     assert done["forgotten_roots"] == ["az://no/such/folder"]
     assert done["unreadable_roots"][0]["root"] == "az://no/such/folder"
-    assert "not remembered" in rag("ingest", "az://no/such/folder", *_of("typo")).stdout
+    assert "not remembered" in rag("ingest", "az://no/such/folder", *_of("typo"), code=1).stdout
     assert [root["root"] for root in _roots(rag, "typo")] == [str(documents)]
 
 
