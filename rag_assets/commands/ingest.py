@@ -302,7 +302,7 @@ def _show_triples(console: Console, payload: dict[str, Any]) -> None:
         took = f"{counted(told['tokens'], 'token')}, ${told['cost_usd']:.4f}"
         console.print(f"{counted(told['asked'], 'text')} asked about for triples: {took}", markup=False)
     if told["unanswered"]:
-        now = f"rag ingest --tenant {payload['tenant']} --bot {payload['bot']} --profile {payload['profile']}"
+        now = f"rag ingest {_bot_of(payload)} --profile {payload['profile']}"
         console.print(
             f"{counted(told['unanswered'], 'text')} had no answer and no triples: asked about again later, or now by "
             f"`{now} --retry-failed`",
@@ -319,6 +319,10 @@ def served_line(sources: Mapping[str, int]) -> str:
     return f"{count} served ({sources['ready']:,} new or changed, {sources['unchanged']:,} unchanged)"
 
 
+def _bot_of(payload: Mapping[str, Any]) -> str:
+    return f"--tenant {payload['tenant']} --bot {payload['bot']}"
+
+
 def show_outcome(console: Console, payload: dict[str, Any]) -> None:
     """Print what is served now, and what an ingest did for that."""
     console.print(f"{payload['tenant']}/{payload['bot']}, profile {payload['profile']}", markup=False)
@@ -327,7 +331,9 @@ def show_outcome(console: Console, payload: dict[str, Any]) -> None:
         if count := payload["sources"][state]:
             served = payload["failed_served"] if state == "failed" else 0
             still = f"; what was served before of {served:,} still is" if served else ""
-            console.print(f"{counted(count, *words)}{still}", style="red" if state == "failed" else "", markup=False)
+            which = f": rag sources {_bot_of(payload)} --status no_text" if state == "no_text" else ""
+            style = "red" if state == "failed" else ""
+            console.print(f"{counted(count, *words)}{still}{which}", style=style, markup=False, soft_wrap=True)
     console.print(
         f"{counted(payload['chunks_written'], 'chunk')} written, {payload['embedded']:,} embedded, "
         f"{payload['cache_hits']:,} from the cache, in {duration(payload['seconds'])}, "
@@ -346,7 +352,7 @@ def show_outcome(console: Console, payload: dict[str, Any]) -> None:
         reasons = ", ".join(f"{reason}: {count:,}" for reason, count in payload["skipped"].items())
         console.print(f"files that are not read: {reasons}", markup=False)
     failures = [(item["source"], item["error"]) for item in payload["failures"]]
-    where = f"all of them: rag sources --tenant {payload['tenant']} --bot {payload['bot']} --status failed"
+    where = f"all of them: rag sources {_bot_of(payload)} --status failed"
     show_failures(console, "failed", failures, payload["sources"]["failed"], where)
     for root in payload["forgotten_roots"]:
         console.print(Text(f"{printable(root)} could not be read, and is not remembered", style="red"), soft_wrap=True)

@@ -24,7 +24,9 @@ def check_visibility(visibility: str | None, user: str | None) -> None:
     if user is not None and (not isinstance(user, str) or not user.strip() or not user.isprintable()):
         raise InvalidArgument(f"a user must be a name of printable characters, got {user!r}", "user")
     if (visibility == "user") != (user is not None):
-        raise InvalidArgument("visibility 'user' needs the user whose sources they are, and no other takes one", "user")
+        needed = "visibility 'user' needs a user, whose sources they are"
+        said = needed if user is None else "only visibility 'user' takes a user"
+        raise InvalidArgument(said, "user")
 
 
 def visible_to(visibility: str | None, user: str | None) -> Mapping[str, Any]:
