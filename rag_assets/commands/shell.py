@@ -8,9 +8,11 @@ import re
 import signal
 import sys
 import traceback
+from _thread import interrupt_main
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass
+from threading import Timer
 from typing import Any, TextIO
 
 import typer
@@ -158,10 +160,30 @@ def guarded(run: Callable[[], Any], as_json: bool = False) -> int:
 
 
 @contextmanager
+def _heard_again() -> Iterator[None]:
+    """An interrupt that comes while the interpreter runs a callback, as it does often while it imports, is printed and
+    lost there, and the work went on to its end: it is sent once more, after the callback."""
+    before = sys.unraisablehook
+
+    def lost(what: sys.UnraisableHookArgs) -> None:
+        if issubclass(what.exc_type, KeyboardInterrupt):
+            Timer(0.05, interrupt_main).start()
+        else:
+            before(what)
+
+    sys.unraisablehook = lost
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before
+
+
+@contextmanager
 def resumable(kept: str) -> Iterator[None]:
     """Around work that takes long: an interrupt says what is `kept` of it, and that it can be run again."""
     try:
-        yield
+        with _heard_again():
+            yield
     except Interrupted:
         raise
     except BaseException as error:

@@ -16,7 +16,7 @@ import psycopg
 import pytest
 
 from rag_assets.commands.shell import INTERRUPTED, guarded, resumable
-from rag_assets.errors import was_interrupted
+from rag_assets.errors import Interrupted, was_interrupted
 from tests.cli.conftest import PROFILE
 from tests.support.command_line import Rag
 from tests.support.labelled_world import FINE, labelled_bot, write_collection
@@ -155,3 +155,19 @@ def test_errors_that_lead_in_a_circle_are_no_interrupts() -> None:
     one, other = ValueError("one"), ValueError("other")
     one.__cause__, other.__context__ = other, one
     assert not was_interrupted(one)
+
+
+def test_an_interrupt_that_falls_into_a_callback_is_heard_all_the_same() -> None:
+    class Callback:
+        def __del__(self) -> None:
+            raise KeyboardInterrupt
+
+    def work() -> None:
+        with resumable("what was read is kept"):
+            Callback()
+            time.sleep(5)
+
+    before = sys.unraisablehook
+    with pytest.raises(Interrupted, match="kept"):
+        work()
+    assert sys.unraisablehook is before
