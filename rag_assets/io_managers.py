@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from upath import UPath
 
-from rag_assets.ingest.chunk_files import ChunkFile, spool
+from rag_assets.ingest.chunk_files import UNFINISHED, ChunkFile, spool
 from rag_assets.keys import check_key
 from rag_assets.private import make_private
 from rag_assets.runs.reports import add_seconds
@@ -103,6 +103,12 @@ def drop_staged_sources(tenant: str, sources: Collection[str], base: str | None 
         _move(spool(others, kept.head(0).schema, _local(path.parent)).path, path)
         changed += 1
     return changed
+
+
+def unfinished_files(tenant: str, base: str | None = None) -> int:
+    """How many files of a tenant are being written, or were when their process was killed."""
+    folder = staging_folder(tenant, base)
+    return sum(1 for _ in folder.rglob(UNFINISHED)) if folder.exists() else 0
 
 
 def make_folder(folder: UPath, base: UPath) -> None:

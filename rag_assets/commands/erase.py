@@ -45,13 +45,15 @@ def erase(
         files, runs = _remove_work(settings, tenant, bot)
         jobs, not_deleted = _abandon_jobs(database, tenant, bot)
         report = store.erase(database, tenant, bot)
+        # What an ingest wrote meanwhile. It finds no rows any more, nor the file it is at, and nobody could ask again.
+        late_files, late_runs = _remove_work(settings, tenant, bot)
     payload = {
         "tenant": tenant,
         "bot": bot,
         "erased": dict(report.counts),
         "remaining": dict(report.remaining),
-        "staged_files": files,
-        "dagster_runs": runs,
+        "staged_files": files + late_files,
+        "dagster_runs": runs + late_runs,
         "batch_jobs": jobs,
         "batch_jobs_left": not_deleted,
     }

@@ -60,8 +60,10 @@ def forget(
         if undo and not found:
             raise UsageError(f"{source!r} of {tenant}/{bot} was not forgotten: there is nothing to undo")
         if dry_run or not found:
+            if not dry_run:  # an ingest that was under way when they were forgotten may have written them since
+                payload |= _staged(settings, tenant, named)
             return CommandResult(
-                payload, lambda console: _show_found(console, found, "would be" if dry_run else "already")
+                payload, lambda console: _show_found(console, found, "would be" if dry_run else "already", payload)
             )
         if undo:
             return _undo(database, tenant, bot, found, payload)
@@ -70,10 +72,11 @@ def forget(
             if not confirmed(f"Forget {_count(found)} of {tenant}/{bot}? Their texts are deleted. [y/N]", "forget"):
                 return CommandResult({}, lambda console: console.print("nothing was forgotten"))
         done = forget_now(database, tenant, bot, [one.id for one in found])
-        staged = _forget_staged(settings, tenant, found)
+        staged = _staged(settings, tenant, found)
         runs = _purge_history(settings, tenant) if purge_history else None
-    payload |= {"chunks": dict(done.chunks), "versions": done.versions, "vectors": done.vectors, "staged_files": staged}
-    payload |= {"dagster_runs": runs or 0, "stays": _stays(settings, runs)}
+    payload |= {"chunks": dict(done.chunks), "versions": done.versions, "vectors": done.vectors}
+    payload |= {"staged_files": staged["staged_files"], "dagster_runs": runs or 0}
+    payload |= {"stays": [*_stays(settings, runs), *staged["stays"]]}
     return CommandResult(payload, lambda console: _show_done(console, found, payload))
 
 
@@ -86,12 +89,18 @@ def _undo(
     return CommandResult(payload, lambda console: console.print(text, markup=False))
 
 
-def _forget_staged(settings: Settings, tenant: str, found: Sequence[NamedSource]) -> int:
-    from rag_assets.io_managers import (
-        drop_staged_sources,
-    )  # loads Dagster and Arrow, for which a question need not wait
+def _staged(settings: Settings, tenant: str, found: Sequence[NamedSource]) -> dict[str, Any]:
+    """Take them out of the files between stages: of how many, and what cannot be looked into."""
+    # loads Dagster and Arrow, for which a question need not wait
+    from rag_assets.io_managers import drop_staged_sources, unfinished_files
 
-    return drop_staged_sources(tenant, [str(one.id) for one in found], settings.storage)
+    changed = drop_staged_sources(tenant, [str(one.id) for one in found], settings.storage)
+    unfinished = unfinished_files(tenant, settings.storage)
+    stays = (
+        f"maybe in {counted(unfinished, 'file')} under {settings.storage} that an ingest is writing, or that one which "
+        "was killed has left: forget it once more when no ingest runs; the rest goes with a later ingest, after a day"
+    )
+    return {"staged_files": changed, "stays": [stays] if unfinished else []}
 
 
 def _purge_history(settings: Settings, tenant: str) -> int:
@@ -138,11 +147,14 @@ def _list(found: Sequence[NamedSource]) -> None:
         note(f"and {len(found) - _SHOWN} more")
 
 
-def _show_found(console: Console, found: Sequence[NamedSource], how: str) -> None:
+def _show_found(console: Console, found: Sequence[NamedSource], how: str, payload: Mapping[str, Any]) -> None:
     for one in found[:_SHOWN]:
         console.print(Text(printable(f"{how} forgotten: {one.label}")))
     more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
     console.print(f"{counted(len(found), 'source')}{more}" if found else "all of it is forgotten already", markup=False)
+    if payload.get("staged_files"):
+        console.print(f"it was in {counted(payload['staged_files'], 'staged file')}, and was taken out", markup=False)
+    _show_stays(console, payload.get("stays", ()))
 
 
 def _show_done(console: Console, found: Sequence[NamedSource], payload: Mapping[str, Any]) -> None:
@@ -158,5 +170,9 @@ def _show_done(console: Console, found: Sequence[NamedSource], payload: Mapping[
     )
     if payload["dagster_runs"]:
         console.print(f"{counted(payload['dagster_runs'], 'run')} of the history deleted", markup=False)
-    for one in payload["stays"]:
+    _show_stays(console, payload["stays"])
+
+
+def _show_stays(console: Console, stays: Sequence[str]) -> None:
+    for one in stays:
         console.print(f"stays {printable(one)}", markup=False, soft_wrap=True)

@@ -25,6 +25,7 @@ from rag_assets.ingest.columns import numbers
 from rag_assets.private import FILE
 
 PART_ROWS = 2000  # chunks of a part, or those of one source where it has more
+UNFINISHED = ".chunks-*.part"
 _LEFT_S = 24 * 3600  # what a killed run left behind is no longer being written
 
 
@@ -143,7 +144,7 @@ def write_parts(parts: Iterable[pa.Table], schema: pa.Schema, file: BinaryIO) ->
 
 def _sweep(folder: Path) -> None:
     """Remove what killed runs have left: it holds texts of tenants."""
-    for path in folder.glob(".chunks-*.part"):
+    for path in folder.glob(UNFINISHED):
         if path.stat().st_mtime < time.time() - _LEFT_S:
             path.unlink(missing_ok=True)
 

@@ -5,6 +5,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rag_assets.io_managers import staging_folder
+from rag_assets.store import erase as store
+from rag_assets.store.database import Database
+
 if TYPE_CHECKING:
     from tests.support.command_line import Rag
 
@@ -47,6 +51,23 @@ def test_what_dagster_and_the_staging_hold_of_a_tenant_goes_too(rag: Rag, docume
     assert erased["dagster_runs"] == 2
     assert erased["staged_files"] > 0
     assert not (home / "storage" / "staged").exists()
+
+
+def test_what_an_ingest_writes_while_its_tenant_is_erased_goes_too(
+    rag: Rag, filled: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    erase = store.erase
+
+    def meanwhile(database: Database, tenant: str, bot: str | None = None) -> store.EraseReport:
+        folder = Path(staging_folder(tenant).path) / "tiny"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "chunks.parquet").write_bytes(b"text")
+        (folder / ".chunks-1.part").write_bytes(b"text")
+        return erase(database, tenant, bot)
+
+    monkeypatch.setattr(store, "erase", meanwhile)
+    assert rag.json("erase", "--tenant", filled, "--yes")["staged_files"] >= 2
+    assert not Path(staging_folder(filled).path).exists()
 
 
 def test_wrong_use_ends_with_2(rag: Rag, filled: str) -> None:

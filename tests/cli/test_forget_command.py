@@ -67,6 +67,24 @@ def test_its_text_is_in_no_file_that_waits_between_two_stages(rag: Rag, document
     assert any(b"Goods" in path.read_bytes() for path in files)
 
 
+@pytest.mark.slow
+def test_an_ingest_that_was_under_way_cannot_bring_its_text_back_for_good(
+    rag: Rag, documents: Path, tmp_path: Path
+) -> None:
+    tenant = f"under-way-{abs(hash(tmp_path)) % 10**9}"
+    rag.json("ingest", str(documents), "--tenant", tenant, "--bot", "b", "--profile", "tiny")
+    written = next((Path(load_settings().storage) / tenant).rglob("chunks.parquet"))
+    unfinished = written.with_name(".chunks-1.part")
+    unfinished.write_bytes(written.read_bytes())
+    (told,) = [one for one in rag.json(*_of(tenant, "--yes"))["stays"] if "an ingest is writing" in one]
+    assert "1 file" in told
+    assert "stays maybe in 1 file" in rag(*_of(tenant, "--yes")).stdout
+    unfinished.replace(written)
+    assert "it was in 1 staged file" in rag(*_of(tenant, "--yes")).stdout
+    assert b"PX-4412" not in written.read_bytes()
+    assert "stays" not in rag(*_of(tenant, "--yes")).stdout
+
+
 def test_what_stays_is_told_with_its_place(rag: Rag, filled: str) -> None:
     told = rag(*_of(filled, "--yes")).stdout
     assert "stays in the database: their names" in told
