@@ -1230,6 +1230,11 @@ WHERE embedding_profile_id = %(profile)s
 UPDATE rag.index_state SET chunks_at_hnsw = %(chunks)s, updated_at = now()
 WHERE embedding_profile_id = %(profile)s
 
+-- rebuild_leftovers --
+-- What is left of rebuilds of an index that were stopped: copies that no search uses.
+SELECT c.relname FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
+WHERE c.relnamespace = 'rag'::regnamespace AND NOT i.indisvalid AND c.relname ~ ('^' || %(index)s || '_cc(new|old)[0-9]*$')
+
 -- hnsw_tuned --
 -- How far a search looks in the graph, at how many times what it is to find, and what it finds of the true ten nearest.
 UPDATE rag.index_state SET ef_search = %(ef_search)s, oversampling = %(oversampling)s, recall_at_10 = %(recall)s, updated_at = now()

@@ -5,14 +5,17 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import psycopg
 from psycopg import errors
+from psycopg.abc import RV, PQGen
+from psycopg.pq import TransactionStatus
 
 from rag_assets.errors import DatabaseFailed, DatabaseRefused, DatabaseUnavailable, RagError, ScopeRefused
 
+_CANCEL_S = 5.0
 _NO_SCHEMA = (errors.InvalidSchemaName, errors.UndefinedTable, errors.UndefinedColumn, errors.UndefinedFunction)
 _NO_ROLE = re.compile(r'permission denied to set role "(\w+)"')
 _NOT_SET_UP = re.compile(r'role "rag_\w+_login" does not exist')  # a login of the embedded server
@@ -48,6 +51,20 @@ _REFUSALS = (
 class OurConnection(psycopg.Connection[tuple[Any, ...]]):
     """A connection that was opened here, which the driver's logs can tell from those of an application."""
 
+    def wait(self, gen: PQGen[RV], *arguments: Any, **options: Any) -> RV:
+        """As the driver's, which cancels what the server is at where a KeyboardInterrupt stops it; here whatever does
+        so, as a stopped run of Dagster's: the server would go on building an index that nobody waits for."""
+        try:
+            return super().wait(gen, *arguments, **options)
+        except (Exception, KeyboardInterrupt):
+            raise
+        except BaseException:
+            if self.pgconn.transaction_status == TransactionStatus.ACTIVE:
+                with suppress(psycopg.Error):  # the server is away, or what it was at is cancelled, as it should be
+                    self.cancel_safe(timeout=_CANCEL_S)
+                    super().wait(gen, *arguments, **options)
+            raise
+
 
 class OurAsyncConnection(psycopg.AsyncConnection[tuple[Any, ...]]):
     """The same for `async`."""
@@ -64,7 +81,7 @@ class _OursAreReported(logging.Filter):
         return record.levelno >= logging.ERROR or not (ours or "rag-assets" in record.getMessage())
 
 
-for _logger in ("psycopg.pool", "psycopg.transaction"):
+for _logger in ("psycopg", "psycopg.pool", "psycopg.transaction"):
     logging.getLogger(_logger).addFilter(_OursAreReported())
 
 

@@ -217,6 +217,8 @@ def ensure_hnsw(database: Database, built: BuiltProfile) -> HnswReport:
         at_build = _index_state(connection, built).chunks_at_hnsw
     outgrown = bool(found.valid and at_build and found.chunks > REBUILD_FACTOR * at_build)
     if found.valid and not outgrown:
+        if not at_build:  # whoever built it was killed before that was noted, and the server finished it
+            _note_build(database, built, found.chunks)
         return HnswReport(found.chunks, "hnsw", exact_below, False, found.bytes, policy.storage)
     built_now, index_bytes = _build_hnsw(database, built, found.chunks, rebuild=outgrown)
     return HnswReport(found.chunks, "hnsw", exact_below, built_now, index_bytes, policy.storage)
@@ -228,13 +230,20 @@ def _build_hnsw(database: Database, built: BuiltProfile, chunks: int, *, rebuild
     with database.session("owner") as connection:
         _size_build(connection, chunks, built)
         if rebuild:
+            # What a rebuild that was stopped has left would be kept up with every insert.
+            for left in scalars(connection, query("rebuild_leftovers"), {"index": index}):
+                connection.execute(sql.SQL("DROP INDEX IF EXISTS {}").format(sql.Identifier("rag", left)))
             connection.execute(sql.SQL("REINDEX INDEX CONCURRENTLY {}").format(sql.Identifier("rag", index)))
         built_now = rebuild or _build_with_memory(connection, index, _hnsw_definition(built), chunks >= ONLINE_CHUNKS)
         index_bytes = _size(connection, index)
     if built_now:
-        with database.work(built.tenant) as connection:
-            connection.execute(query("hnsw_built"), {"profile": built.id, "chunks": chunks})
+        _note_build(database, built, chunks)
     return built_now, index_bytes
+
+
+def _note_build(database: Database, built: BuiltProfile, chunks: int) -> None:
+    with database.work(built.tenant) as connection:
+        connection.execute(query("hnsw_built"), {"profile": built.id, "chunks": chunks})
 
 
 def _hnsw_definition(built: BuiltProfile) -> sql.Composed:
