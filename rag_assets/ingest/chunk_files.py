@@ -9,7 +9,7 @@ import os
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -124,6 +124,9 @@ def spool(parts: Iterable[pa.Table], schema: pa.Schema, folder: Path | None = No
     except BaseException:
         path.unlink(missing_ok=True)
         raise
+    finally:
+        if isinstance(parts, Generator):  # else what it is at, processes among it, ends when the error is forgotten
+            parts.close()
     return ChunkFile(UPath(path))
 
 

@@ -137,3 +137,20 @@ def test_a_file_is_read_where_it_lies_in_an_object_store() -> None:
     path = UPath("memory://chunk-files/acme.parquet")
     path.write_bytes(buffer.getvalue())
     assert [part.num_rows for part in ChunkFile(path).parts()] == [2, 2]
+
+
+def test_what_makes_the_parts_is_ended_before_the_error_is_told(tmp_path: Path) -> None:
+    ended: list[bool] = []
+
+    def parts() -> Iterator[pa.Table]:
+        try:
+            while True:
+                yield pa.table({"profile_id": ["of another kind"]})
+        finally:
+            ended.append(True)
+
+    made = parts()  # as a traceback keeps it
+    with pytest.raises((ValueError, pa.ArrowException)):
+        spool(made, pa.schema([("profile_id", pa.int64())]), tmp_path)
+    assert ended == [True]
+    assert list(tmp_path.iterdir()) == []
