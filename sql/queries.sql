@@ -1220,20 +1220,24 @@ UPDATE rag.knowledge_chunks SET lexical = rag.bm25_weights(fts, %(length)s)
 WHERE embedding_profile_id = {profile}
 
 -- statistics_refreshed --
--- What the statistics were counted over, and what fusion takes for unrelated.
-UPDATE rag.index_state SET chunks_at_statistics = %(chunks)s, average_length = %(length)s,
+-- What the statistics were counted over, and what fusion takes for unrelated. What an index finds is measured anew.
+UPDATE rag.index_state SET chunks_at_statistics = %(chunks)s, average_length = %(length)s, recall_at_10 = NULL,
     dense_floor = %(dense_floor)s, statistics_at = now(), counts_shared_only = true, updated_at = now()
 WHERE embedding_profile_id = %(profile)s
 
 -- hnsw_built --
--- How many chunks the graph was built over.
-UPDATE rag.index_state SET chunks_at_hnsw = %(chunks)s, updated_at = now()
+-- How many chunks the graph was built over; what it finds is to be measured.
+UPDATE rag.index_state SET chunks_at_hnsw = %(chunks)s, recall_at_10 = NULL, updated_at = now()
 WHERE embedding_profile_id = %(profile)s
 
 -- rebuild_leftovers --
 -- What is left of rebuilds of an index that were stopped: copies that no search uses.
 SELECT c.relname FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
 WHERE c.relnamespace = 'rag'::regnamespace AND NOT i.indisvalid AND c.relname ~ ('^' || %(index)s || '_cc(new|old)[0-9]*$')
+
+-- hnsw_tuning --
+-- What `hnsw_tuned` has kept; no recall where that is to be measured.
+SELECT ef_search, oversampling, recall_at_10 AS recall FROM rag.index_state WHERE embedding_profile_id = %(profile)s
 
 -- hnsw_tuned --
 -- How far a search looks in the graph, at how many times what it is to find, and what it finds of the true ten nearest.

@@ -97,3 +97,28 @@ def test_a_step_that_is_not_enough_is_left_as_soon_as_that_is_certain(
     assert len(searches) == 4
     assert max(searches.values()) < 30
     corpus.close()
+
+
+def test_what_has_not_changed_is_not_measured_again(module_database: Database) -> None:
+    """Neither by one chunk more; all of the table would be read for it."""
+    corpus = corpus_of(module_database, "unchanged")
+    vectors = unit(np.random.default_rng(5).normal(size=(300, DIMENSIONS)))
+
+    def measured() -> tuple[float, int, int]:
+        corpus.refresh()
+        ensure_hnsw(module_database, corpus.built)
+        report = tune_recall(module_database, corpus.built)
+        assert report is not None
+        return report.recall, report.ef_search, report.queries
+
+    corpus.publish([f"text {n}" for n in range(200)], vectors[:200])
+    first = measured()
+    assert first[2] == 30
+    assert measured() == (*first[:2], 0)
+    corpus.publish(["one more"], vectors[200:201], source="another")
+    assert measured() == (*first[:2], 0)
+    corpus.publish([f"more {n}" for n in range(50)], vectors[201:251], source="more")
+    assert measured()[2] == 30, "a fifth is new"
+    corpus.as_superuser("UPDATE rag.index_state SET ef_search = 40 WHERE embedding_profile_id = {p} RETURNING 1")
+    assert measured()[2] == 30, "by steps of an earlier version"
+    corpus.close()
