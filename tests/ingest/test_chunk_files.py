@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from upath import UPath
 
+from rag_assets.ingest import chunk_files
 from rag_assets.ingest.ahead import ahead
 from rag_assets.ingest.chunk_files import ChunkFile, spool
 
@@ -153,4 +154,15 @@ def test_what_makes_the_parts_is_ended_before_the_error_is_told(tmp_path: Path) 
     with pytest.raises((ValueError, pa.ArrowException)):
         spool(made, pa.schema([("profile_id", pa.int64())]), tmp_path)
     assert ended == [True]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_disk_that_is_full_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def written(*_: object) -> None:
+        with open("/dev/full", "wb", buffering=0) as full:
+            full.write(b"x")
+
+    monkeypatch.setattr(chunk_files, "write_parts", written)
+    with pytest.raises(OSError, match=f"No space left on device: '{tmp_path}'"):
+        spool([], SCHEMA, tmp_path)
     assert list(tmp_path.iterdir()) == []
