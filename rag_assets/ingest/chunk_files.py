@@ -113,7 +113,7 @@ def spool(parts: Iterable[pa.Table], schema: pa.Schema, folder: Path | None = No
     """Write parts to a new file of `folder`, by default that of temporary files, which whoever asked for it removes.
 
     Raises:
-        OSError: it cannot be written, and names the folder. Nothing is left of it then, nor where a part cannot be made.
+        OSError: it cannot be written; names the folder. Nothing is left of it then, nor where a part cannot be made.
     """
     where = folder or Path(tempfile.gettempdir())
     _sweep(where)
