@@ -406,6 +406,7 @@ DECLARE
     any_word float8 := (SELECT query.chunks * (1 - exp(sum(ln(greatest(1 - c / query.chunks, 1e-9)))))
                         FROM unnest(query.word_chunks) c);
     alone int := 0;
+    last int;  -- of the words that are looked for at all
     taken float8 := 0;
     threshold float8;
     words text[];
@@ -417,9 +418,14 @@ BEGIN
         alone := alone + 1;
         taken := taken + query.word_chunks[alone];
     END LOOP;
+    SELECT alone + count(*) INTO last FROM (
+        SELECT place, sum(chunks) OVER (ORDER BY place) AS listed
+        FROM unnest(query.word_chunks[alone + 1:alone + 8]) WITH ORDINALITY AS o (chunks, place)
+    ) o
+    WHERE place <= 2 OR listed <= 25 * budget;
     WITH RECURSIVE others AS (
         SELECT place, weight, chunks, (chunks / query.chunks) ^ 0.6 AS share
-        FROM unnest(query.word_weights[alone + 1:alone + 8], query.word_chunks[alone + 1:alone + 8])
+        FROM unnest(query.word_weights[alone + 1:last], query.word_chunks[alone + 1:last])
              WITH ORDINALITY AS o (weight, chunks, place)
     ), sets AS (
         SELECT place, 1 AS size, weight, 0::float8 AS weight_before, chunks AS rarest, share FROM others
@@ -442,8 +448,7 @@ BEGIN
     INTO threshold FROM totals t WHERE t.comes;
     words := query.words[1:alone];
     IF threshold IS NOT NULL THEN
-        words := words || rag.words_that_reach(
-            query.words[1:alone + 8], query.word_weights, alone + 1, threshold - 1e-9, 4);
+        words := words || rag.words_that_reach(query.words[1:last], query.word_weights, alone + 1, threshold - 1e-9, 4);
     END IF;
     RETURN array_to_string(words, ' | ')::tsquery;
 END $$;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Iterator
 from itertools import combinations
@@ -142,3 +143,15 @@ def test_what_came_after_the_statistics_is_found(crowd: Corpus) -> None:
         assert crowd.words("w0 w1 w2 w3 w4", 1)[0].content == "w0 w1 w2 w3 w4 " * 4
     finally:
         crowd.publish([], source="later")
+
+
+@pytest.mark.parametrize(("chunks", "looked_for"), [(5_000, 8), (15_000, 3), (30_000, 2), (300_000, 2)])
+def test_the_lists_that_are_read_are_bounded_too(corpus: Corpus, chunks: int, looked_for: int) -> None:
+    """Of frequent words fewer are looked for, and those that weigh most; of a company of words there are always two."""
+    words = [f"'w{n}'" for n in range(12)]
+    query = {"words": words, "word_weights": [3 - n / 10 for n in range(12)], "word_chunks": [chunks] * 12}
+    ((found,),) = corpus.as_superuser(
+        "SELECT rag.essential_words(jsonb_populate_record(NULL::rag.lexical_query, %s::jsonb), 2000)::text",
+        json.dumps({**query, "chunks": 1_000_000}),
+    )
+    assert set(words[:2]) <= {word for word in words if word in found} <= set(words[:looked_for])
