@@ -836,7 +836,7 @@ BEGIN
         words := rag.essential_words(query, budget);
         EXECUTE statement INTO found_rows USING query.weights, words, query.best_possible;
         EXIT WHEN cardinality(found_rows.ids) >= how_many OR words = query.every_term;
-        budget := 8 * budget;
+        budget := 3 * budget;
     END LOOP;
     RETURN found_rows;
 END $_$;
