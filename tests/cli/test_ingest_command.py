@@ -104,15 +104,15 @@ def test_a_profile_whose_packages_are_missing_is_refused_before_a_bot_or_a_candi
 
 
 def test_a_dry_run_tells_whose_it_is_and_that_a_bot_would_be_new(rag: Rag, documents: Path) -> None:
-    rag("ingest", str(documents), *_to("told", "--profile", "tiny"))
-    known = rag("ingest", *_to("told", "--dry-run"))
-    assert "dry run, told/b, profile tiny: nothing was written" in known.stdout
+    rag("ingest", str(documents), *_to("dryly", "--profile", "tiny"))
+    known = rag("ingest", *_to("dryly", "--dry-run"))
+    assert "dry run, dryly/b, profile tiny: nothing was written" in known.stdout
     assert "is new" not in known.stderr
-    typo = rag("ingest", str(documents), "--tenant", "told", "--bot", "bb", "--dry-run", "--json")
-    assert "told/bb is new, and would be made\n" in typo.stderr
-    other = rag("ingest", str(documents), "--tenant", "toldd", "--bot", "b", "--dry-run")
-    assert "toldd/b is new, and would be made; did you mean 'told/b'?\n" in other.stderr
-    assert "toldd" not in _tenants(rag)
+    typo = rag("ingest", str(documents), "--tenant", "dryly", "--bot", "bb", "--dry-run", "--json")
+    assert "dryly/bb is new, and would be made\n" in typo.stderr
+    other = rag("ingest", str(documents), "--tenant", "drylyy", "--bot", "b", "--dry-run")
+    assert "drylyy/b is new, and would be made; did you mean 'dryly/b'?\n" in other.stderr
+    assert "drylyy" not in _tenants(rag)
 
 
 def test_a_dry_run_tells_changed_gone_and_touched_files_apart(rag: Rag, filled: str, documents: Path) -> None:
